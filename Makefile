@@ -1,0 +1,33 @@
+# `make demo` and `make test` are complete by themselves: each sets up what it needs first.
+# ARGS goes to the command that a target runs: make demo ARGS='--scripted'
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check clean
+
+help:
+	@echo "make demo    run an agent on a real folder, with a language model inside this machine"
+	@echo "make test    run the tests"
+	@echo "make check   format, lint, types (mypy, pyright), import layers, code blocks of the docs"
+	@echo "make venv    only set up .venv (the targets above do it by themselves)"
+	@echo "make clean   remove .venv and everything that the tools left"
+	@echo "ARGS='...'   is handed on: make test ARGS='-k reducer -x'"
+
+venv:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 is missing. Run: sudo apt-get install -y python3 python3-venv" >&2; exit 1; }
+	@$(PYTHON) tools/make_venv.py
+
+demo: venv
+	@.venv/bin/triolet demo $(ARGS)
+
+test: venv
+	@.venv/bin/python -m pytest $(ARGS)
+
+check: venv
+	@.venv/bin/python tools/check.py $(ARGS)
+
+clean:
+	rm -rf .venv dist build __pycache__ .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find ports kernel adapters spec_tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The adapters: each implements ports with one outside thing."""

@@ -1,0 +1,177 @@
+"""The timeline: each event of a run as a row, while it happens.
+
+Decides which words and figures stand for an event, and when they are shown: text grows as it streams, and what the
+observer missed of it is made up from the complete response. It changes nothing, waits for nothing but the next
+event, and shows no event twice. Times are seconds since the first event, by the events' own stamps. (RUN-010)
+"""
+
+from collections.abc import AsyncIterable, Iterable
+from typing import Final
+
+from rich.console import Console
+
+from triolet.adapters.console.page import Page, Part
+from triolet.adapters.console.visible import visible_line
+from triolet.ports.events import (
+    CallBegan,
+    CallEnded,
+    CallProgressed,
+    Event,
+    Gap,
+    InputEntered,
+    ReasoningDelta,
+    RunBegan,
+    RunCompleted,
+    RunFailed,
+    RunInterrupted,
+    TerminalEvent,
+    TextDelta,
+    TurnBegan,
+    TurnEnded,
+    TurnInterrupted,
+)
+from triolet.ports.identity import MICROSECONDS, CallId, Instant
+from triolet.ports.messages import Media, Part as MessagePart, ToolCall
+from triolet.ports.outcomes import is_error, outcome_text
+from triolet.ports.usage import Usage, UsageTotals
+
+_SOURCES: Final = {"user": "asked", "follow-up": "followed up", "correction": "corrected"}
+_PROBLEM_STYLE: Final = "red"
+
+
+async def show_timeline(events: AsyncIterable[Event], console: Console) -> TerminalEvent | None:
+    """Show `events` on `console` until they end; return the terminal one, or None if they end without it.
+
+    Model and tool text is neutralised and bounded, and never read as markup. Raises what writing raises.
+    """
+    timeline = Timeline(Page(console))
+    async for event in events:
+        timeline.show(event)
+    return timeline.terminal
+
+
+class Timeline:
+    """Shows the events of one run on a page."""
+
+    def __init__(self, page: Page) -> None:
+        self.terminal: TerminalEvent | None = None
+        self._page = page
+        self._start: Instant | None = None
+        self._now = 0.0
+        self._turn_began = 0.0
+        self._streamed = ""
+        self._call_began: dict[CallId, float] = {}
+        self._calls = 0
+
+    def show(self, event: Event) -> None:
+        """Show one event. They come in the order of their sequence numbers."""
+        if self._start is None:
+            self._start = event.at
+        # Wall clocks may be set back; a timeline never is.
+        self._now = max(self._now, (event.at - self._start) / MICROSECONDS)
+        match event:
+            case RunBegan():
+                pass
+            case InputEntered():
+                self._row(_SOURCES.get(event.source, event.source), (_input(event.parts), ""))
+            case TurnBegan():
+                self._turn_begins(event)
+            case TextDelta():
+                self._streamed += event.text
+                self._page.stream(self._now, "", event.text, "")
+            case ReasoningDelta():
+                self._page.stream(self._now, "thinks", event.text, "dim italic")
+            case TurnEnded():
+                self._turn_ends(event)
+            case TurnInterrupted():
+                # What was streamed of this try is not part of the answer.
+                self._row("cut off", (f"turn {event.turn}: {event.reason}", _PROBLEM_STYLE), self._spent(event.usage))
+            case CallBegan():
+                self._call_began[event.call] = self._now
+            case CallProgressed():
+                self._row("", (f"{visible_line(event.note)}{_share(event.done, event.total)}", "dim"))
+            case CallEnded():
+                self._call_ends(event)
+            case Gap():
+                self._row("…", (f"{event.missed:,} live events were missed here", "dim"))
+            case RunCompleted() | RunFailed() | RunInterrupted():
+                self.terminal = event
+                self._run_ends(event)
+
+    def _turn_begins(self, event: TurnBegan) -> None:
+        self._turn_began = self._now
+        self._streamed = ""
+        again = f"the model is asked again (try {event.attempt})"
+        self._row(f"turn {event.turn}", (again if event.attempt > 1 else "the model is asked", "dim"))
+
+    def _turn_ends(self, event: TurnEnded) -> None:
+        if event.text != self._streamed:
+            self._row("", (event.text, ""), lines=8)
+        for call in event.calls:
+            self._row("calls", *_call(call))
+        self._calls += len(event.calls)
+        ended = "" if event.finish in ("stop", "tool-calls") else f" · ended by {event.finish}"
+        seconds = self._now - self._turn_began
+        self._row("", (f"{_tokens(event.usage)} · {seconds:.2f} s{ended}", "dim"))
+
+    def _call_ends(self, event: CallEnded) -> None:
+        began = self._call_began.pop(event.call, None)
+        # A call that never started has no duration; nor has one whose start was missed.
+        took = "" if began is None else f" {_duration(self._now - began)}"
+        failed = is_error(event.outcome)
+        head = (event.tool, _PROBLEM_STYLE if failed else "green")
+        text = visible_line(outcome_text(event.outcome)[:4000])
+        self._row("✗" if failed else "✓", head, (took, "dim"), (f" → {text}", ""))
+
+    def _run_ends(self, event: TerminalEvent) -> None:
+        settled = event.settlement
+        took = f"{self._now:.2f} s · {_counted(settled.turns, 'turn')} · {_counted(self._calls, 'call')}"
+        sums: Part = (f" · {took} · {_tokens(settled.usage)}", "dim")
+        match event:
+            case RunCompleted():
+                early = "" if event.exhausted is None else f" · the limit on {event.exhausted} was reached"
+                self._row("done", ("completed", "bold green"), (early, "yellow"), sums)
+            case RunFailed(failure=failure):
+                self._row("failed", (f"{failure.code}: {failure.detail}", "bold red"), sums)
+            case RunInterrupted():
+                self._row("stopped", (settled.reason or "aborted", "bold yellow"), sums)
+
+    def _row(self, label: str, *parts: Part, lines: int = 4) -> None:
+        self._page.row(self._now, label, *parts, lines=lines)
+
+    def _spent(self, usage: Usage) -> Part:
+        return f" · {_tokens(usage)}", "dim"
+
+
+def _input(parts: Iterable[MessagePart]) -> str:
+    shown = (
+        f"({part.media_type}, {len(part.base64):,} characters of base64)" if isinstance(part, Media) else part.text
+        for part in parts
+    )
+    return "\n".join(shown)
+
+
+def _call(call: ToolCall) -> tuple[Part, ...]:
+    if call.defect is not None:
+        return (call.name, "bold"), (f" (unusable: {call.defect.reason})", _PROBLEM_STYLE)
+    return (call.name, "bold"), (f" {visible_line(call.arguments[:4000])}", "")
+
+
+def _tokens(usage: Usage | UsageTotals) -> str:
+    cached = f" ({usage.cache_read_tokens:,} cached)" if usage.cache_read_tokens else ""
+    least = "at least " if usage.at_least else ""
+    return f"{least}{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def _share(done: float | None, total: float | None) -> str:
+    if done is None:
+        return ""
+    return f" ({done:g})" if total is None else f" ({done:g} of {total:g})"
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

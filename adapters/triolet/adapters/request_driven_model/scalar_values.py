@@ -1,0 +1,96 @@
+"""Strings and numbers that a JSON Schema allows, the smallest first.
+
+Decides that a string is as short as allowed and a number as near to zero. A `pattern` it can only guess at, out of a
+handful of usual forms.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from triolet.ports.errors import Misuse
+from triolet.ports.strict_json import MAX_INTEGER, JsonValue
+
+_LONGEST: Final = 10_000
+_TRIES: Final = 200
+_GUESSES: Final = (
+    "",
+    "a",
+    "A",
+    "0",
+    "aa",
+    "AA",
+    "00",
+    "a0",
+    "A0",
+    "a@a.aa",
+    "2000-01-01",
+    "a-a",
+    "a/a",
+    "https://a.aa",
+)
+
+Schema = dict[str, JsonValue]
+
+
+@attrs.define(kw_only=True)
+class NoMinimalValue(Misuse):
+    """No value can be derived: none exists, or it takes more than this module knows."""
+
+    reason: str
+
+    @property
+    def message(self) -> str:
+        """Why not."""
+        return f"no value can be derived from the schema: {self.reason}"
+
+
+def strings(schema: Schema) -> Iterator[JsonValue]:
+    least, most = size(schema, "minLength"), _bound(schema, "maxLength", math.inf)
+    pattern = schema.get("pattern")
+    if pattern is None:
+        yield "a" * least
+        # Further ones, for a list of different items.
+        yield from (text for number in range(_TRIES) if len(text := f"{number:0{max(least, 1)}d}") <= most)
+        return
+    try:
+        expression = re.compile(str(pattern))
+    except re.error:
+        return
+    guesses = {*_GUESSES, *(letter * size for letter in "a0A" for size in range(1, 65))}
+    for guess in sorted(guesses, key=lambda text: (len(text), text)):
+        if least <= len(guess) <= most and expression.search(guess):
+            yield guess
+
+
+def numbers(schema: Schema, *, whole: bool) -> Iterator[JsonValue]:
+    above, below = _bound(schema, "exclusiveMinimum", -math.inf), _bound(schema, "exclusiveMaximum", math.inf)
+    low = max(_bound(schema, "minimum", -MAX_INTEGER), above)
+    high = min(_bound(schema, "maximum", MAX_INTEGER), below)
+    step = _bound(schema, "multipleOf", 0)
+    near = min(max(0, low), high)
+    unit = step or 1
+    start = math.ceil(near / unit) if near >= 0 else math.floor(near / unit)
+    away = 1 if near >= 0 else -1
+    candidates = [(start + away * number) * unit for number in range(_TRIES)]
+    if not whole and not step:
+        # Between two bounds there may be no integer.
+        candidates += [near, (low + high) / 2]
+    for value in candidates:
+        if low <= value <= high and above < value < below and not (whole and value != int(value)):
+            yield int(value) if value == int(value) else value
+
+
+def _bound(schema: Schema, name: str, default: float) -> float:
+    value = schema.get(name, default)
+    return value if isinstance(value, int | float) else default
+
+
+def size(schema: Schema, name: str) -> int:
+    value = int(_bound(schema, name, 0))
+    if value > _LONGEST:
+        raise NoMinimalValue(reason=f"{name} is beyond {_LONGEST}")
+    return value

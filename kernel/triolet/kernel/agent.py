@@ -1,0 +1,164 @@
+"""Agent and Policy: what runs, said once, without saying where or on which model.
+
+Decides what an agent's definition is and its digest: everything that changes what a model is asked or allowed,
+and nothing that does not (no model, no handler code). It is immutable, checked when made, and runs nothing.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Generic, TypeVar, cast
+
+import attrs
+
+from triolet.ports.canonical import Digest, digest, encode
+from triolet.ports.errors import Misuse
+from triolet.ports.identity import AgentId
+from triolet.ports.language_model import LanguageModel, ModelSettings, OneTool, OutputSchema, ToolChoice
+from triolet.ports.records import Exhaustion, Limits
+from triolet.ports.schema import Codec, codec_for
+from triolet.ports.strict_json import JsonValue
+from triolet.ports.tools import Toolkit
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+Instructions = str | Callable[[In], str] | Callable[[In], Awaitable[str]]
+
+
+@attrs.define(kw_only=True)
+class InvalidAgent(Misuse):
+    """An agent or policy that contradicts itself. Found when it is made."""
+
+    agent: str
+    problem: str
+
+    @property
+    def message(self) -> str:
+        """Which agent and what is wrong with it."""
+        return f"agent {self.agent!r}: {self.problem}"
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Policy:
+    """Finite limits of a run (RUN-009, RUN-011, RUN-018, RUN-019, RUN-022).
+
+    `max_turns` (1 to 10,000) and `max_tool_calls` (0 to 100,000) are soft: `exhaustion` says what follows.
+    `max_seconds` is one wall clock for the whole run and hard; None says explicitly that there is none.
+    `concurrency` (1 to 1,000) bounds the calls of a run that run at once. `tool_seconds` bounds each call whose
+    tool has no timeout of its own. `result_bytes` (at least 256) bounds each encoded result.
+    """
+
+    max_turns: int = 10
+    max_tool_calls: int = 64
+    max_seconds: float | None = 600.0
+    exhaustion: Exhaustion = "final-answer"
+    concurrency: int = 8
+    tool_seconds: float = 60.0
+    result_bytes: int = 65_536
+
+    def __attrs_post_init__(self) -> None:
+        checks = (
+            ("max_turns", 1 <= self.max_turns <= 10_000),
+            ("max_tool_calls", 0 <= self.max_tool_calls <= 100_000),
+            ("max_seconds", self.max_seconds is None or 0 < self.max_seconds < float("inf")),
+            ("exhaustion", self.exhaustion in ("final-answer", "fail")),
+            ("concurrency", 1 <= self.concurrency <= 1_000),
+            ("tool_seconds", 0 < self.tool_seconds < float("inf")),
+            ("result_bytes", self.result_bytes >= 256),
+        )
+        for name, fine in checks:
+            if not fine:
+                raise InvalidAgent(agent="(policy)", problem=f"{name} is out of its bounds")
+
+    @property
+    def limits(self) -> Limits:
+        """What of this policy the machine enforces."""
+        return Limits(max_turns=self.max_turns, max_tool_calls=self.max_tool_calls, exhaustion=self.exhaustion)
+
+
+NO_TOOLS: Final = Toolkit()
+DEFAULT_POLICY: Final = Policy()
+PROVIDER_DEFAULTS: Final = ModelSettings()
+
+
+@attrs.frozen(kw_only=True, eq=False, weakref_slot=False)
+class Agent(Generic[In, Out]):
+    """An agent's definition.
+
+    `input` and `output` are attrs classes, `str`, any other type that has a schema, or a codec. With `str` the
+    user's and the model's text pass as they are; anything else crosses as JSON, and the output's schema is part
+    of every request (RUN-028). `instructions` is text, or a function (plain or async) of the decoded input that is
+    called once a run. `tool_choice` holds for every turn, or is a function of the turn (from 1). `model`
+    overrides the kernel's. `version` is yours to raise when something changes that the digest cannot see.
+    """
+
+    id: AgentId = attrs.field(converter=AgentId)
+    version: str = "1"
+    input: type[In] | Codec[In]
+    output: type[Out] | Codec[Out]
+    instructions: Instructions[In] = ""
+    toolkit: Toolkit = NO_TOOLS
+    policy: Policy = DEFAULT_POLICY
+    tool_choice: ToolChoice | Callable[[int], ToolChoice] = "auto"
+    settings: ModelSettings = PROVIDER_DEFAULTS
+    model: LanguageModel | None = None
+    input_codec: Codec[In] = attrs.field(init=False)
+    output_codec: Codec[Out] = attrs.field(init=False)
+    definition: Digest = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if not self.id or len(self.id) > 100:
+            raise InvalidAgent(agent=self.id[:100], problem="an id has 1 to 100 characters")
+        if isinstance(self.tool_choice, OneTool) and self.toolkit.find(self.tool_choice.name) is None:
+            raise InvalidAgent(agent=self.id, problem="tool_choice names a tool that it does not have")
+        object.__setattr__(self, "input_codec", _codec(self.input))
+        object.__setattr__(self, "output_codec", _codec(self.output))
+        object.__setattr__(self, "definition", digest("triolet.agent", encode(self._described())))
+
+    @property
+    def structured(self) -> bool:
+        """Whether the final answer must decode by a schema."""
+        return self.output is not str
+
+    @property
+    def output_schema(self) -> OutputSchema | None:
+        """What a request says about the final answer."""
+        if not self.structured:
+            return None
+        return OutputSchema(name=self.output_codec.name, schema=self.output_codec.schema)
+
+    def _described(self) -> JsonValue:
+        function = self.instructions if callable(self.instructions) else None
+        choice = self.tool_choice
+        description = {
+            "id": self.id,
+            "version": self.version,
+            "input": self.input_codec.schema,
+            "output": self.output_codec.schema,
+            "instructions": self.instructions if function is None else _name(function),
+            "policy": _without_floats(attrs.asdict(self.policy)),
+            "tool_choice": _name(choice) if callable(choice) else repr(choice),
+            "tools": [
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "input": tool.input.schema,
+                    "output": tool.output.schema,
+                    "execution": tool.execution,
+                    "risk": tool.risk,
+                }
+                for tool in self.toolkit
+            ],
+        }
+        return cast("JsonValue", description)
+
+
+def _codec(declared: type[Any] | Codec[Any]) -> Codec[Any]:
+    return codec_for(declared) if isinstance(declared, type) else declared
+
+
+def _name(function: Callable[..., object]) -> str:
+    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+
+
+def _without_floats(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: repr(value) if isinstance(value, float) else value for name, value in values.items()}

@@ -1,0 +1,216 @@
+"""One call batch at a time: permits, handlers in a nursery, outcomes in the order they end.
+
+Decides which calls run now, within the run's concurrency and the host's groups (RUN-009), and hands every happening
+to the interpreter as an observation. It decides no order of records and commits nothing; it keeps finished
+outcomes until they are on record, because a slower sibling may stand before them.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import attrs
+import trio
+
+from triolet.kernel.agent import Agent
+from triolet.kernel.machine.guards import open_batch, open_run
+from triolet.kernel.machine.observations import CallsEnded, CallsJudged, Observation, PermitsHeld, StepEnded
+from triolet.kernel.machine.plan import Action, JudgeCalls, StartCall, next_action
+from triolet.kernel.machine.state import ConversationState
+from triolet.kernel.pipeline.context import CallContext
+from triolet.kernel.pipeline.handler import run_handler
+from triolet.kernel.pipeline.judge import Runnable, judge, verdicts
+from triolet.kernel.runtime import Runtime
+from triolet.kernel.scopes import open_plain_nursery
+from triolet.kernel.trace import EventSource
+from triolet.ports.events import CallBegan, CallProgressed
+from triolet.ports.identity import CallId, after
+from triolet.ports.outcomes import Outcome
+from triolet.ports.strict_json import JsonText
+
+
+class Observer(Protocol):
+    """What a batch needs of its interpreter."""
+
+    @property
+    def state(self) -> ConversationState:
+        """The state that all observations so far lead to."""
+        ...
+
+    async def observed(self, observation: Observation) -> None:
+        """Take an observation and put what follows from it on record."""
+        ...
+
+
+@attrs.define(kw_only=True, eq=False, weakref_slot=False)
+class _Call:
+    """A call that has one of the run's places. `go` is set once its preparation is on record."""
+
+    runnable: Runnable
+    group: trio.CapacityLimiter | None
+    permitted: bool
+    running: bool = False
+    go: trio.Event = attrs.field(factory=trio.Event)
+
+    @property
+    def id(self) -> CallId:
+        """The call's identity, which is also what borrows from the group."""
+        return self.runnable.call.id
+
+    def give_back(self) -> None:
+        """Return the group's permit, once."""
+        if self.permitted and self.group is not None:
+            self.group.release_on_behalf_of(self.id)
+        self.permitted = False
+
+
+class BatchScope:
+    """The calls of the run's current response."""
+
+    def __init__(self, runtime: Runtime, agent: Agent[Any, Any], source: EventSource) -> None:
+        self._runtime = runtime
+        self._agent = agent
+        self._source = source
+        self._turn = 0
+        self._runnable: dict[CallId, Runnable] = {}
+        self._places: dict[CallId, _Call] = {}
+        self._granted: list[CallId] = []
+        self._steps: list[tuple[StepEnded, trio.Event]] = []
+        self._ended = False
+        self._bell = trio.Event()
+        self.outcomes: dict[CallId, Outcome] = {}
+        """Outcomes of this batch that are known, on record or not."""
+        self.started: set[CallId] = set()
+        """Calls of this batch whose handlers have begun."""
+
+    def judge(self, action: JudgeCalls) -> CallsJudged:
+        """Judge a new batch."""
+        judgements = judge(self._agent.toolkit, action.calls)
+        self._turn = action.turn
+        self._runnable = {call: judgement for call, judgement in judgements.items() if isinstance(judgement, Runnable)}
+        self.outcomes = {
+            call: judgement for call, judgement in judgements.items() if not isinstance(judgement, Runnable)
+        }
+        self.started = set()
+        return CallsJudged(verdicts=verdicts(judgements))
+
+    def take_permits(self, actions: Iterable[Action]) -> PermitsHeld | None:
+        """Give free places to calls in order, with what permits can be had at once; which of these to prepare."""
+        held: list[CallId] = []
+        for start in actions:
+            if not isinstance(start, StartCall):
+                continue
+            call = start.call.id
+            if call in self._places or call in self.outcomes:
+                continue
+            if len(self._places) >= self._agent.policy.concurrency:
+                break
+            place = self._place(self._runnable[call])
+            self._places[call] = place
+            if place.permitted and not start.prepared:
+                held.append(call)
+        return PermitsHeld(calls=tuple(held)) if held else None
+
+    async def run(self, interpreter: Observer) -> None:
+        """Run the batch to its last result. Every task lives and ends in here (RUN-007)."""
+        async with open_plain_nursery() as nursery:
+            while interpreter.state.phase == "batch":
+                self._start(nursery, interpreter.state)
+                if not (self._granted or self._steps or self._ended):
+                    await self._bell.wait()
+                self._bell = trio.Event()
+                await self._deliver(interpreter)
+
+    def release(self) -> None:
+        """Give back permits of calls that never came to run."""
+        for place in self._places.values():
+            if not place.running:
+                place.give_back()
+        self._places.clear()
+
+    # What a call's context needs of its host.
+
+    def progressed(self, call: CallId, note: str, done: float | None, total: float | None) -> None:
+        """Tell observers how far a handler is."""
+        self._source.live(CallProgressed, turn=self._turn, call=call, note=note, done=done, total=total)
+
+    async def record_step(self, call: CallId, name: str, value: JsonText) -> None:
+        """Return once the step is on record."""
+        recorded = trio.Event()
+        self._steps.append((StepEnded(call=call, name=name, value=value), recorded))
+        self._bell.set()
+        await recorded.wait()
+
+    def _place(self, runnable: Runnable) -> _Call:
+        group = None if runnable.tool.group is None else self._runtime.groups[runnable.tool.group]
+        place = _Call(runnable=runnable, group=group, permitted=True)
+        if group is not None:
+            try:
+                group.acquire_on_behalf_of_nowait(place.id)
+            except trio.WouldBlock:
+                place.permitted = False
+        return place
+
+    def _start(self, nursery: trio.Nursery, state: ConversationState) -> None:
+        for start in next_action(state).actions:
+            place = self._places.get(start.call.id) if isinstance(start, StartCall) else None
+            if place is None or not isinstance(start, StartCall):
+                continue
+            if start.prepared:
+                place.go.set()
+            if not place.running:
+                place.running = True
+                nursery.start_soon(self._run_call, place, state)
+
+    async def _run_call(self, place: _Call, state: ConversationState) -> None:
+        try:
+            if not place.permitted and place.group is not None:
+                await place.group.acquire_on_behalf_of(place.id)
+                place.permitted = True
+                if not place.go.is_set():
+                    self._granted.append(place.id)
+                    self._bell.set()
+            if not place.go.is_set():
+                await place.go.wait()
+            self.outcomes[place.id] = await self._handle(place.runnable, state)
+            self._ended = True
+            self._bell.set()
+        finally:
+            place.give_back()
+            self._places.pop(place.id, None)
+
+    async def _handle(self, runnable: Runnable, state: ConversationState) -> Outcome:
+        run = open_run(state)
+        tool, policy, call = runnable.tool, self._agent.policy, runnable.call.id
+        seconds = policy.tool_seconds if tool.timeout is None else tool.timeout
+        context = CallContext(
+            tool=tool,
+            call=call,
+            run=run.started.run,
+            conversation=self._source.trace.conversation,
+            principal=run.started.principal,
+            deadline=after(self._runtime.clock.now(), seconds),
+            capabilities=self._runtime.capabilities,
+            steps=open_batch(state).steps,
+            host=self,
+        )
+        self.started.add(call)
+        self._source.live(CallBegan, turn=self._turn, call=call, tool=tool.name)
+        return await run_handler(
+            runnable,
+            context,
+            seconds=seconds,
+            result_bytes=policy.result_bytes,
+            threads=self._runtime.threads,
+        )
+
+    async def _deliver(self, interpreter: Observer) -> None:
+        if self._granted:
+            granted, self._granted = tuple(self._granted), []
+            await interpreter.observed(PermitsHeld(calls=granted))
+        while self._steps:
+            step, recorded = self._steps.pop(0)
+            await interpreter.observed(step)
+            recorded.set()
+        if self._ended:
+            self._ended = False
+            await interpreter.observed(CallsEnded(outcomes=dict(self.outcomes)))

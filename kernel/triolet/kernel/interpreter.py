@@ -1,0 +1,228 @@
+"""The interpreter: the one loop that turns plans into work, and work into records (RUN-001).
+
+    plan -> work -> observation -> decide -> records -> commit -> events -> plan -> ...
+
+Decides when to commit: as late as possible. What can be answered without waiting is answered on the state that
+the records *will* lead to, and becomes part of the same batch; only then is the batch appended, and only after that
+does anybody see it. It holds no rule of its own about what follows what, and builds no record.
+"""
+
+from typing import Any, Literal
+
+import attrs
+import trio
+
+from triolet.kernel.agent import Agent
+from triolet.kernel.call_batch import BatchScope
+from triolet.kernel.journal import Journal
+from triolet.kernel.machine.advance import advance
+from triolet.kernel.machine.decide import Refused, decide
+from triolet.kernel.machine.observations import AnswerJudged, BudgetSpent, Observation, RunRequested, Stopped
+from triolet.kernel.machine.plan import AskModel, JudgeAnswer, JudgeCalls, ReportBudgetSpent, next_action
+from triolet.kernel.machine.state import ConversationState
+from triolet.kernel.model_call import ModelCall
+from triolet.kernel.runtime import Runtime
+from triolet.kernel.trace import EventSource
+from triolet.ports.batch import Batch
+from triolet.ports.canonical import encode_text
+from triolet.ports.errors import InvalidJson, InvalidValue, Misuse, TrioletError, Unavailable
+from triolet.ports.identity import InputId, Instant, RunId
+from triolet.ports.language_model import LanguageModel
+from triolet.ports.records import AbortReason, Record
+from triolet.ports.text import repair
+
+SEAL_SECONDS = 10.0
+"""How long sealing a stopped run may take before it is given up; the log is then open, and whoever opens the
+conversation next settles the run as lost."""
+
+
+@attrs.define(kw_only=True)
+class MachineRefused(Misuse):
+    """The machine refused an observation. Nothing was recorded; the interpreter and the machine disagree."""
+
+    run: RunId
+    problem: str
+
+    @property
+    def message(self) -> str:
+        """What it refused."""
+        return f"run {self.run}: {self.problem}"
+
+
+@attrs.define(kw_only=True)
+class SealTimedOut(Unavailable):
+    """A stopped run could not be settled in time. The log may be open; its next owner settles it as lost."""
+
+    run: RunId
+    seconds: float
+
+    @property
+    def message(self) -> str:
+        """Which run, and how long it was tried."""
+        return f"run {self.run} could not be sealed within {self.seconds:g} seconds"
+
+
+class Interpreter:
+    """One attempt at one run."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        journal: Journal,
+        agent: Agent[Any, Any],
+        model: LanguageModel,
+        source: EventSource,
+    ) -> None:
+        self._runtime = runtime
+        self._journal = journal
+        self._source = source
+        self._run = source.trace.run
+        self._agent = agent
+        self._model_call = ModelCall(agent, model, source, checked=len(journal.state.history))
+        self._batch_scope = BatchScope(runtime, agent, source)
+        # The state that the undecided future builds on; equal to the journal's once all is on record.
+        self._state: ConversationState = journal.state
+        self._pending: list[tuple[ConversationState, Record]] = []
+        self._unconfirmed: Batch | None = None
+        self._scope = trio.CancelScope()
+        self._requested = False
+
+    def request_stop(self) -> None:
+        """Ask the run to end: it seals and settles as aborted. Idempotent, and too late once it has settled."""
+        self._requested = True
+        self._scope.cancel()
+
+    async def drive(self, request: RunRequested, *, seconds: float | None) -> None:
+        """Run to the settlement. On cancellation from outside: seal, settle as aborted, and let it propagate."""
+        if seconds is not None:
+            self._scope.deadline = trio.current_time() + seconds
+        try:
+            with self._scope:
+                try:
+                    self._observe(request)
+                    await self._loop()
+                except BaseException as error:
+                    await self._seal_after(error)
+                    raise
+        finally:
+            self._batch_scope.release()
+            self._source.end()
+
+    def _cause(self, error: BaseException) -> AbortReason | Literal["deadline"]:
+        if not isinstance(error, trio.Cancelled):
+            return "crashed"
+        if self._requested:
+            return "requested"
+        return "deadline" if trio.current_time() >= self._scope.deadline else "cancelled"
+
+    async def _loop(self) -> None:
+        while self._state.run is not None:
+            if self._answer_at_once():
+                continue
+            await self._flush()
+            await self._work()
+        await self._flush()
+
+    def _answer_at_once(self) -> bool:
+        """Answer what needs no waiting, on the coming state. False if the plan needs more than that."""
+        match next_action(self._state).actions:
+            case (JudgeCalls() as action,):
+                self._observe(self._batch_scope.judge(action))
+            case (JudgeAnswer() as action,):
+                self._observe(self._judge_answer(action))
+            case (ReportBudgetSpent(),):
+                self._observe(BudgetSpent())
+            case actions:
+                permits = self._batch_scope.take_permits(actions)
+                if permits is None:
+                    return False
+                self._observe(permits)
+        return True
+
+    async def _work(self) -> None:
+        match next_action(self._state).actions:
+            case (AskModel() as action,):
+                self._observe(await self._model_call.ask(self._state, action))
+            case _:
+                await self._batch_scope.run(self)
+
+    # What a batch scope needs of its interpreter.
+
+    @property
+    def state(self) -> ConversationState:
+        """The state that all observations so far lead to."""
+        return self._state
+
+    async def observed(self, observation: Observation) -> None:
+        """Take an observation from within a batch, answer what follows at once, and commit."""
+        self._observe(observation)
+        while self._state.phase == "batch" and self._answer_at_once():
+            pass
+        await self._flush()
+
+    def _observe(self, observation: Observation) -> None:
+        decision = decide(self._state, observation)
+        if isinstance(decision, Refused):
+            raise MachineRefused(run=self._run, problem=decision.problem)
+        for record in decision:
+            self._pending.append((self._state, record))
+            self._state = advance(self._state, record)
+
+    def _judge_answer(self, action: JudgeAnswer) -> AnswerJudged:
+        answer = action.answer
+        correction = InputId(f"{self._run}-{answer.turn}-correction")
+        at = self._runtime.clock.now()
+        if not action.structured:
+            return AnswerJudged(output=encode_text(answer.message.text), problem=None, correction=correction, at=at)
+        codec = self._agent.output_codec
+        try:
+            output = codec.encode_text(codec.decode_text(answer.message.text))
+        except (InvalidJson, InvalidValue) as error:
+            problem = repair(f"Your answer was not accepted: {error.message}. Answer again with only the JSON.")
+            return AnswerJudged(output=None, problem=problem, correction=correction, at=at)
+        return AnswerJudged(output=output, problem=None, correction=correction, at=at)
+
+    async def _flush(self) -> None:
+        if not self._pending:
+            return
+        if self._unconfirmed is None:
+            records = tuple(record for _, record in self._pending)
+            self._unconfirmed = self._journal.batch(self._run, records)
+        batch = self._unconfirmed
+        count = len(batch.records)
+        after = self._state if count == len(self._pending) else self._pending[count][0]
+        await self._journal.append(batch, after)
+        done, self._pending, self._unconfirmed = self._pending[:count], self._pending[count:], None
+        self._publish(done, batch.at)
+
+    def _publish(self, committed: list[tuple[ConversationState, Record]], at: Instant) -> None:
+        for before, record in committed:
+            self._source.record(before, record, at)
+
+    async def _seal_after(self, error: BaseException) -> None:
+        """Bring on record what was decided, close what is open, and settle: shielded, and bounded in time."""
+        failure: TrioletError = SealTimedOut(run=self._run, seconds=SEAL_SECONDS)
+        with trio.move_on_after(SEAL_SECONDS, shield=True):
+            try:
+                await self._seal(self._cause(error))
+                return
+            except TrioletError as second:
+                failure = second
+        if isinstance(error, trio.Cancelled):
+            raise failure from error
+        # The first error is what the caller must see; that the log stays open is said beside it.
+        error.add_note(f"and the run could not be sealed: {failure}")
+
+    async def _seal(self, cause: AbortReason | Literal["deadline"]) -> None:
+        await self._flush()
+        if self._state.run is None:
+            return
+        self._observe(
+            Stopped(
+                cause=cause,
+                started=frozenset(self._batch_scope.started),
+                outcomes=self._batch_scope.outcomes,
+                asking=self._model_call.asking,
+            )
+        )
+        await self._flush()

@@ -1,0 +1,167 @@
+"""open_kernel and the Kernel: what an application embeds.
+
+Decides how a run is asked for: which agent, on whose authority, on which model, in which conversation. It knows
+nothing of what happens in a run, and holds no state but what was bound when it was opened.
+"""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeVar
+
+import attrs
+import trio
+
+from triolet.kernel.agent import Agent
+from triolet.kernel.conversation import Conversation, WhileBusy, own_conversation
+from triolet.kernel.results import RunResult
+from triolet.kernel.run_handle import RunHandle
+from triolet.kernel.runtime import Runtime, assemble
+from triolet.ports.capabilities import Capabilities
+from triolet.ports.conversation_store import Address
+from triolet.ports.errors import Misuse
+from triolet.ports.identity import ANONYMOUS, AgentId, ConversationId, Principal
+from triolet.ports.language_model import LanguageModel
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+DELETE_SECONDS: Final = 10.0
+"""How long dropping a one-shot run's conversation may take."""
+
+
+@attrs.define(kw_only=True)
+class InvalidConversationId(Misuse):
+    """A conversation's id has 1 to 200 characters."""
+
+    length: int
+
+    @property
+    def message(self) -> str:
+        """How long it is."""
+        return f"a conversation's id has 1 to 200 characters, not {self.length}"
+
+
+@attrs.define(kw_only=True)
+class DuplicateAgent(Misuse):
+    """Two agents of one kernel share an id."""
+
+    agent: str
+
+    @property
+    def message(self) -> str:
+        """Which id."""
+        return f"two agents have the id {self.agent!r}"
+
+
+class Kernel:
+    """Runs agents. Opened by `open_kernel`; every run lives in the scope of whoever asked for it (RUN-007)."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    async def run(
+        self,
+        agent: Agent[In, Out],
+        value: In,
+        *,
+        principal: Principal = ANONYMOUS,
+        author: str | None = None,
+        model: LanguageModel | None = None,
+    ) -> RunResult[Out]:
+        """Run `agent` once on `value`, in a conversation of its own that is dropped when the run has ended.
+
+        To keep what was said, or to go on, use `conversation`. Raises `UnknownAgent`, what is wrong with the
+        input, or an error of a port; a run that fails or is aborted is a result, not an exception. Cancelling
+        the caller seals the run first (RUN-005).
+        """
+        self._runtime.check_known(agent)
+        address = self._address(None, principal)
+        try:
+            conversation = await self._own_fresh(address, principal)
+            return await conversation.run(agent, value, model=model, author=author)
+        finally:
+            await self._drop(address)
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        agent: Agent[In, Out],
+        value: In,
+        *,
+        principal: Principal = ANONYMOUS,
+        author: str | None = None,
+        model: LanguageModel | None = None,
+    ) -> AsyncGenerator[RunHandle[Out]]:
+        """As `run`, observed: the handle gives events while they happen, and the result.
+
+        Leaving the scope ends the run.
+        """
+        self._runtime.check_known(agent)
+        address = self._address(None, principal)
+        try:
+            conversation = await self._own_fresh(address, principal)
+            async with conversation.stream(agent, value, model=model, author=author) as handle:
+                yield handle
+        finally:
+            await self._drop(address)
+
+    @asynccontextmanager
+    async def conversation(
+        self,
+        id: ConversationId | str | None = None,  # noqa: A002 -- it is what the thing is called
+        *,
+        principal: Principal = ANONYMOUS,
+        while_busy: WhileBusy = "reject",
+    ) -> AsyncGenerator[Conversation]:
+        """Own a conversation that spans runs: a new one, or the one of this id within the principal's tenant.
+
+        Opening one that somebody else has open fences them; a run that was left open is settled as lost. With
+        `while_busy` ``queue`` a second run waits for the first, in order; with ``reject`` it is refused.
+        """
+        conversation = await own_conversation(
+            self._runtime,
+            self._address(id, principal),
+            principal=principal,
+            while_busy=while_busy,
+            fresh=id is None,
+        )
+        try:
+            yield conversation
+        finally:
+            conversation.close()
+
+    def _address(self, id_: ConversationId | str | None, principal: Principal) -> Address:
+        name = ConversationId(self._runtime.ids.new("conversation") if id_ is None else id_)
+        if not 0 < len(name) <= 200:
+            raise InvalidConversationId(length=len(name))
+        return Address(tenant=principal.tenant, conversation=name)
+
+    async def _own_fresh(self, address: Address, principal: Principal) -> Conversation:
+        return await own_conversation(self._runtime, address, principal=principal, while_busy="reject", fresh=True)
+
+    async def _drop(self, address: Address) -> None:
+        # Shielded: whoever cancels a one-shot run must not leave its conversation behind.
+        with trio.move_on_after(DELETE_SECONDS, shield=True):
+            await self._runtime.conversations.delete(address)
+
+
+@asynccontextmanager
+async def open_kernel(
+    *,
+    agents: Iterable[Agent[Any, Any]],
+    capabilities: Capabilities,
+    groups: Mapping[str, int] | None = None,
+    max_threads: int = 16,
+) -> AsyncGenerator[Kernel]:
+    """Open a kernel for these agents on these capabilities.
+
+    `groups` sizes the concurrency groups that tools name (RUN-009); `max_threads` bounds the threads of plain
+    functions. Acquires nothing outside: the host owns what it bound, and closes it after the kernel. Raises
+    `MissingCapabilities` naming everything that is missing (CAP-002), `DuplicateAgent`.
+    """
+    by_id: dict[AgentId, Agent[Any, Any]] = {}
+    for agent in agents:
+        if agent.id in by_id:
+            raise DuplicateAgent(agent=agent.id)
+        by_id[agent.id] = agent
+    yield Kernel(assemble(by_id, capabilities, groups or {}, max_threads))

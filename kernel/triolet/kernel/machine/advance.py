@@ -1,0 +1,180 @@
+"""The fold: what a legal record makes of a state.
+
+Decides the meaning of each family for state and history, once, for live runs, recovery and projections alike
+(STORE-008). It refuses what the table refuses, and never looks at anything but its two arguments.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import attrs
+
+from triolet.kernel.machine.guards import open_batch, open_run
+from triolet.kernel.machine.history import History
+from triolet.kernel.machine.state import NEW, CallBatch, ConversationState, RunState
+from triolet.kernel.machine.table import legal, phase_after
+from triolet.ports.errors import Corrupt
+from triolet.ports.identity import SequenceNumber
+from triolet.ports.messages import ToolMessage, ToolResult, UserMessage
+from triolet.ports.outcomes import ToolRejected
+from triolet.ports.records import (
+    AttemptStarted,
+    CallsDecided,
+    ConversationCreated,
+    InputTaken,
+    ModelInterrupted,
+    ModelResponded,
+    Record,
+    RunSettled,
+    RunStarted,
+    StepSettled,
+    ToolPrepared,
+    ToolSettled,
+)
+
+
+@attrs.define(kw_only=True)
+class IllegalRecord(Corrupt):
+    """A record that the table does not allow here. It was not applied; a log that holds it cannot be folded."""
+
+    sequence: int
+    kind: str
+    problem: str
+
+    @property
+    def message(self) -> str:
+        """Which record, where, and why not."""
+        return f"record {self.sequence} ({self.kind}) is illegal: {self.problem}"
+
+
+def advance(state: ConversationState, record: Record) -> ConversationState:
+    """The state after `record`. Raises `IllegalRecord`, and `state` still stands."""
+    problem = legal(state, record)
+    sequence = SequenceNumber(state.sequence + 1)
+    if problem is not None:
+        raise IllegalRecord(sequence=sequence, kind=record.kind, problem=problem)
+    history, run = _EFFECTS[type(record)](state, record)
+    return ConversationState(
+        phase=phase_after(state, record),
+        sequence=sequence,
+        epoch=record.epoch if isinstance(record, AttemptStarted) else state.epoch,
+        history=history,
+        run=run,
+    )
+
+
+def fold(records: Iterable[Record], state: ConversationState = NEW) -> ConversationState:
+    """The state after all `records`, in order."""
+    for record in records:
+        state = advance(state, record)
+    return state
+
+
+# What each family does to the history and to the open run.
+_Effect = tuple[History, RunState | None]
+
+
+def _created(state: ConversationState, _: ConversationCreated) -> _Effect:
+    return state.history, None
+
+
+def _run_started(state: ConversationState, record: RunStarted) -> _Effect:
+    return state.history, RunState(started=record)
+
+
+def _attempt_started(state: ConversationState, record: AttemptStarted) -> _Effect:
+    # What an earlier attempt decided does not bind this one: authority is asked again (RUN-031).
+    run = open_run(state)
+    batch = run.batch and attrs.evolve(run.batch, runnable=None)
+    return state.history, attrs.evolve(run, epoch=record.epoch, batch=batch)
+
+
+def _input_taken(state: ConversationState, record: InputTaken) -> _Effect:
+    run = open_run(state)
+    return (
+        state.history.plus(UserMessage(parts=record.parts)),
+        run if run.answer is None else attrs.evolve(run, answer=None),
+    )
+
+
+def _model_responded(state: ConversationState, record: ModelResponded) -> _Effect:
+    run = open_run(state)
+    calls = record.message.calls
+    after = RunState(
+        started=run.started,
+        epoch=run.epoch,
+        turn=record.turn,
+        usage=run.usage.plus(record.usage),
+        spent=run.spent + len(calls),
+        exhausted=run.exhausted,
+        batch=CallBatch(turn=record.turn, calls=calls) if calls else None,
+        answer=None if calls else record,
+    )
+    return state.history.plus(record.message), after
+
+
+def _model_interrupted(state: ConversationState, record: ModelInterrupted) -> _Effect:
+    run = open_run(state)
+    return state.history, attrs.evolve(run, attempt=record.attempt, usage=run.usage.plus(record.usage))
+
+
+def _calls_decided(state: ConversationState, record: CallsDecided) -> _Effect:
+    runnable = {row.call: row.execution for row in record.runnable}
+    return _with_batch(state, attrs.evolve(open_batch(state), runnable=runnable))
+
+
+def _tool_prepared(state: ConversationState, record: ToolPrepared) -> _Effect:
+    batch = open_batch(state)
+    return _with_batch(state, attrs.evolve(batch, prepared=batch.prepared.union(record.calls)))
+
+
+def _step_settled(state: ConversationState, record: StepSettled) -> _Effect:
+    batch = open_batch(state)
+    steps = {**batch.steps, (record.call, record.name): record.value}
+    return _with_batch(state, attrs.evolve(batch, steps=steps))
+
+
+def _tool_settled(state: ConversationState, record: ToolSettled) -> _Effect:
+    batch = open_batch(state)
+    outcomes = (*batch.outcomes, record.outcome)
+    over_budget = isinstance(record.outcome, ToolRejected) and record.outcome.reason == "budget"
+    exhausted = "tool-calls" if over_budget else open_run(state).exhausted
+    if len(outcomes) < len(batch.calls):
+        settled = CallBatch(
+            turn=batch.turn,
+            calls=batch.calls,
+            outcomes=outcomes,
+            runnable=batch.runnable,
+            prepared=batch.prepared,
+            steps=batch.steps,
+        )
+        return state.history, open_run(state).with_batch(settled, exhausted)
+    results = tuple(
+        ToolResult(call=call.id, name=call.name, outcome=outcome)
+        for call, outcome in zip(batch.calls, outcomes, strict=True)
+    )
+    return state.history.plus(ToolMessage(results=results)), open_run(state).with_batch(None, exhausted)
+
+
+def _run_settled(state: ConversationState, _: RunSettled) -> _Effect:
+    return state.history, None
+
+
+def _with_batch(state: ConversationState, batch: CallBatch) -> _Effect:
+    run = open_run(state)
+    return state.history, run.with_batch(batch, run.exhausted)
+
+
+_EFFECTS: Final[dict[type[Record], Callable[[ConversationState, Any], _Effect]]] = {
+    ConversationCreated: _created,
+    RunStarted: _run_started,
+    AttemptStarted: _attempt_started,
+    InputTaken: _input_taken,
+    ModelResponded: _model_responded,
+    ModelInterrupted: _model_interrupted,
+    CallsDecided: _calls_decided,
+    ToolPrepared: _tool_prepared,
+    StepSettled: _step_settled,
+    ToolSettled: _tool_settled,
+    RunSettled: _run_settled,
+}

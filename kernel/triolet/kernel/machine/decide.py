@@ -1,0 +1,200 @@
+"""Every rule about what becomes of an observation: `decide(state, observation)` gives records, or a refusal.
+
+Decides which records are written, and in which order; the interpreter never builds one. It changes no state and
+reads nothing but its arguments. How a run ends is `triolet.kernel.machine.settle`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from triolet.kernel.machine import outcome_table, settle
+from triolet.kernel.machine.advance import advance, fold
+from triolet.kernel.machine.guards import open_batch, open_run
+from triolet.kernel.machine.observations import (
+    AnswerJudged,
+    BudgetSpent,
+    CallsEnded,
+    CallsJudged,
+    ConversationOpened,
+    ModelCallEnded,
+    Observation,
+    PermitsHeld,
+    ResponseReduced,
+    RunRequested,
+    StepEnded,
+    Stopped,
+)
+from triolet.kernel.machine.state import ConversationState, Phase
+from triolet.ports.identity import CallId
+from triolet.ports.outcomes import Outcome
+from triolet.ports.records import (
+    AttemptStarted,
+    CallsDecided,
+    ConversationCreated,
+    InputTaken,
+    ModelInterrupted,
+    ModelResponded,
+    Record,
+    RunnableCall,
+    RunStarted,
+    StepSettled,
+    ToolPrepared,
+    ToolSettled,
+)
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Refused:
+    """The observation does not fit the state; nothing is to be written. `problem` holds no content."""
+
+    problem: str
+
+
+Decision = tuple[Record, ...] | Refused
+
+
+def decide(state: ConversationState, observation: Observation) -> Decision:
+    """The records that this observation makes true, or why it can make none."""
+    phases, rule = _RULES[type(observation)]
+    if state.phase not in phases:
+        return Refused(problem=f"{type(observation).__name__} does not fit phase {state.phase}")
+    return rule(state, observation)
+
+
+def _opened(_: ConversationState, seen: ConversationOpened) -> Decision:
+    return (ConversationCreated(conversation=seen.conversation, tenant=seen.tenant),)
+
+
+def _requested(_: ConversationState, seen: RunRequested) -> Decision:
+    return (
+        RunStarted(
+            run=seen.run,
+            agent=seen.agent,
+            agent_version=seen.agent_version,
+            definition=seen.definition,
+            principal=seen.principal,
+            limits=seen.limits,
+            deadline=seen.deadline,
+            unknown=seen.unknown,
+            structured=seen.structured,
+            instructions=seen.instructions,
+        ),
+        AttemptStarted(epoch=seen.epoch),
+        InputTaken(id=seen.input, source="user", author=seen.author, offered_at=seen.at, parts=seen.parts),
+    )
+
+
+def _responded(state: ConversationState, seen: ResponseReduced) -> Decision:
+    run = open_run(state)
+    response = ModelResponded(
+        turn=run.turn + 1,
+        attempt=seen.attempt,
+        model=seen.model,
+        message=seen.message,
+        finish=seen.finish,
+        usage=seen.usage,
+    )
+    calls = seen.message.calls
+    limits = run.started.limits
+    forbidden = bool(calls) and (seen.forbidden or run.limit_reached is not None)
+    if forbidden:
+        refusal: Outcome = outcome_table.FORBIDDEN
+    elif calls and run.spent + len(calls) > limits.max_tool_calls:
+        refusal = outcome_table.over_budget(limits.max_tool_calls)
+    else:
+        return (response,)
+    # Never recorded as pending: the response and the refusal of its whole batch are one commit (RUN-018).
+    refused: tuple[Record, ...] = (response, *(ToolSettled(call=call.id, outcome=refusal) for call in calls))
+    after = open_run(fold(refused, state))
+    if forbidden:
+        return (*refused, settle.tools_forbidden(after))
+    if limits.exhaustion == "fail":
+        return (*refused, settle.exhausted(after, "tool-calls"))
+    return refused
+
+
+def _model_ended(state: ConversationState, seen: ModelCallEnded) -> Decision:
+    run = open_run(state)
+    interrupted = ModelInterrupted(
+        turn=run.turn + 1,
+        attempt=seen.attempt,
+        model=seen.model,
+        reason=seen.code,
+        text=seen.text,
+        usage=seen.usage,
+    )
+    return (interrupted, settle.model_failed(open_run(advance(state, interrupted)), seen))
+
+
+def _judged(state: ConversationState, seen: CallsJudged) -> Decision:
+    batch = open_batch(state)
+    if set(seen.verdicts) != {call.id for call in batch.open}:
+        return Refused(problem="verdicts must cover exactly the open calls of the batch")
+    runnable = tuple(
+        RunnableCall(call=call, execution=verdict)
+        for call, verdict in seen.verdicts.items()
+        if isinstance(verdict, str)
+    )
+    refusals = {call: verdict for call, verdict in seen.verdicts.items() if not isinstance(verdict, str)}
+    return (CallsDecided(turn=batch.turn, runnable=runnable), *_settle_in_order(state, refusals))
+
+
+def _permitted(state: ConversationState, seen: PermitsHeld) -> Decision:
+    batch = open_batch(state)
+    runnable = batch.runnable or {}
+    risky = tuple(call for call in seen.calls if runnable.get(call) != "readonly" and call not in batch.prepared)
+    return (ToolPrepared(calls=risky),) if risky else ()
+
+
+def _step_ended(_: ConversationState, seen: StepEnded) -> Decision:
+    return (StepSettled(call=seen.call, name=seen.name, value=seen.value),)
+
+
+def _ended(state: ConversationState, seen: CallsEnded) -> Decision:
+    return _settle_in_order(state, seen.outcomes)
+
+
+def _settle_in_order(state: ConversationState, outcomes: Mapping[CallId, Outcome]) -> tuple[Record, ...]:
+    # As many as are known without skipping one: the record of a result never overtakes a slower sibling's.
+    records: list[Record] = []
+    for call in open_batch(state).open:
+        outcome = outcomes.get(call.id)
+        if outcome is None:
+            break
+        records.append(ToolSettled(call=call.id, outcome=outcome))
+    return tuple(records)
+
+
+def _answer_judged(state: ConversationState, seen: AnswerJudged) -> Decision:
+    return settle.answered(open_run(state), seen)
+
+
+def _budget_spent(state: ConversationState, _: BudgetSpent) -> Decision:
+    run = open_run(state)
+    if run.limit_reached is None:
+        return Refused(problem="no limit is reached")
+    return (settle.exhausted(run, run.limit_reached),)
+
+
+def _stopped(state: ConversationState, seen: Stopped) -> Decision:
+    sealed = settle.sealed(state, seen)
+    return (*sealed, settle.stopped(open_run(fold(sealed, state)), seen))
+
+
+_RUNNING: Final[tuple[Phase, ...]] = ("opening", "seam", "batch", "answered")
+
+_RULES: Final[dict[type[Observation], tuple[tuple[Phase, ...], Callable[[ConversationState, Any], Decision]]]] = {
+    ConversationOpened: (("new",), _opened),
+    RunRequested: (("idle",), _requested),
+    ResponseReduced: (("seam",), _responded),
+    ModelCallEnded: (("seam",), _model_ended),
+    CallsJudged: (("batch",), _judged),
+    PermitsHeld: (("batch",), _permitted),
+    StepEnded: (("batch",), _step_ended),
+    CallsEnded: (("batch",), _ended),
+    AnswerJudged: (("answered",), _answer_judged),
+    BudgetSpent: (("seam",), _budget_spent),
+    Stopped: (_RUNNING, _stopped),
+}

@@ -1,0 +1,192 @@
+"""The guards that the table of legal moves names.
+
+Each decides one condition on a state and a record, and answers None or what is wrong, without content. A guard
+never changes anything and never looks at time.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from triolet.kernel.machine.state import CallBatch, ConversationState, RunState
+from triolet.ports.identity import call_id
+from triolet.ports.outcomes import ToolFailure, ToolSuccess, ToolUnknownOutcome
+from triolet.ports.records import (
+    AttemptStarted,
+    CallsDecided,
+    InputTaken,
+    ModelInterrupted,
+    ModelResponded,
+    RunSettled,
+    StepSettled,
+    ToolPrepared,
+    ToolSettled,
+)
+
+Guard = Callable[[ConversationState, Any], str | None]
+
+
+def open_run(state: ConversationState) -> RunState:
+    """The open run; every phase but `new` and `idle` has one."""
+    if state.run is None:
+        raise AssertionError(f"phase {state.phase} without a run")
+    return state.run
+
+
+def open_batch(state: ConversationState) -> CallBatch:
+    """The open call batch; phase `batch` always has one."""
+    batch = open_run(state).batch
+    if batch is None:
+        raise AssertionError(f"phase {state.phase} without a batch")
+    return batch
+
+
+def newer_epoch(state: ConversationState, record: AttemptStarted) -> str | None:
+    """Ownership only moves on (DUR-006). One owner may start several runs, but attempts each of them once."""
+    owner = open_run(state).epoch
+    if owner is None:
+        return None if record.epoch >= state.epoch else f"epoch {record.epoch} is below {state.epoch}"
+    return None if record.epoch > owner else f"epoch {record.epoch} is not above {owner}"
+
+
+def owned(state: ConversationState, _: InputTaken) -> str | None:
+    """Nothing enters a run that no attempt owns."""
+    return None if open_run(state).epoch is not None else "no attempt owns the run"
+
+
+def opens_a_run(_: ConversationState, record: InputTaken) -> str | None:
+    """A run begins with somebody's input."""
+    return None if record.source in ("user", "joined") else f"{record.source} input cannot open a run"
+
+
+def not_a_correction(_: ConversationState, record: InputTaken) -> str | None:
+    """Only an answer can be corrected."""
+    return "a correction needs an answer" if record.source == "correction" else None
+
+
+def same_run(state: ConversationState, record: RunSettled) -> str | None:
+    """A settlement is the open run's own, with that run's sums."""
+    run = open_run(state)
+    if record.run != run.started.run:
+        return "it settles another run"
+    return None if record.usage == run.usage and record.turns == run.turn else "its sums are not the run's"
+
+
+def not_completed(_: ConversationState, record: RunSettled) -> str | None:
+    """Only an answered run completes."""
+    return "there is no answer to complete with" if record.status == "completed" else None
+
+
+def finish_is_honest(state: ConversationState, record: RunSettled) -> str | None:
+    """Exhaustion never looks like success, nor success like exhaustion (RUN-011)."""
+    if record.status != "completed":
+        return None
+    run = open_run(state)
+    if record.output is None:
+        return "a completed run has an output"
+    over = run.exhausted or ("turns" if run.grace_used else None)
+    if record.exhausted != over or (record.finish == "budget-exhausted") != (over is not None):
+        return "its finish does not say which limit ended the run"
+    return None
+
+
+def next_turn(state: ConversationState, record: ModelResponded | ModelInterrupted) -> str | None:
+    """Turns are counted without gaps."""
+    expected = open_run(state).turn + 1
+    return None if record.turn == expected else f"turn {record.turn} where {expected} is next"
+
+
+def within_turns(state: ConversationState, _: ModelResponded | ModelInterrupted) -> str | None:
+    """One turn beyond the limit, under `final-answer` only (RUN-019)."""
+    run = open_run(state)
+    if not run.over_turns:
+        return None
+    if run.started.limits.exhaustion == "fail":
+        return "the turns are used up"
+    return "the grace turn is used up" if run.grace_used else None
+
+
+def next_attempt(state: ConversationState, record: ModelResponded | ModelInterrupted) -> str | None:
+    """Tries of a turn are counted without gaps (F-053)."""
+    expected = open_run(state).attempt + 1
+    return None if record.attempt == expected else f"try {record.attempt} where {expected} is next"
+
+
+def own_call_ids(state: ConversationState, record: ModelResponded) -> str | None:
+    """A call's identity is derived, never taken over (TOOL-001)."""
+    run = open_run(state).started.run
+    for index, call in enumerate(record.message.calls):
+        if call.id != call_id(run, record.turn, index):
+            return f"call {index} does not carry its derived identity"
+    return None
+
+
+def undecided(state: ConversationState, record: CallsDecided) -> str | None:
+    """A batch is decided once per attempt, before any result."""
+    batch = open_batch(state)
+    if batch.runnable is not None:
+        return "the batch is already decided"
+    return None if record.turn == batch.turn else "it decides another turn"
+
+
+def tools_allowed(state: ConversationState, record: CallsDecided) -> str | None:
+    """Nothing runs once a limit forbids tools; nor does a batch that would pass the call limit (RUN-018)."""
+    run, batch = open_run(state), open_batch(state)
+    if not record.runnable:
+        return None
+    if run.exhausted is not None or run.grace_used:
+        return "tools are forbidden"
+    limit = run.started.limits.max_tool_calls
+    return None if run.spent <= limit else f"{len(batch.calls)} more calls pass the limit of {limit}"
+
+
+def decides_open_calls(state: ConversationState, record: CallsDecided) -> str | None:
+    """Only an open call without a defect may run, once (RUN-004)."""
+    fit = {call.id for call in open_batch(state).open if call.defect is None}
+    for row in record.runnable:
+        if row.call not in fit:
+            return "a call is not open, is defective, or is named twice"
+        fit.discard(row.call)
+    return None
+
+
+def runnable_unprepared(state: ConversationState, record: ToolPrepared) -> str | None:
+    """Only a decided call that may have an effect is prepared, once (DUR-009)."""
+    batch = open_batch(state)
+    if not record.calls:
+        return "it prepares nothing"
+    still = {call.id for call in batch.open} - batch.prepared
+    for call in record.calls:
+        if (batch.runnable or {}).get(call, "readonly") == "readonly":
+            return "a call is not runnable, or is readonly"
+        if call not in still:
+            return "a call is prepared twice, or has its result"
+        still.discard(call)
+    return None
+
+
+def new_step_of_running_call(state: ConversationState, record: StepSettled) -> str | None:
+    """A step belongs to a prepared, open call of a durable tool, and is recorded once (DUR-010)."""
+    batch = open_batch(state)
+    if (batch.runnable or {}).get(record.call) != "durable" or record.call not in batch.prepared:
+        return "its call is not a running durable one"
+    if all(call.id != record.call for call in batch.open):
+        return "its call has a result"
+    return "the step is already recorded" if (record.call, record.name) in batch.steps else None
+
+
+def first_open_call(state: ConversationState, record: ToolSettled) -> str | None:
+    """Results come in declaration order, one for each call (RUN-006)."""
+    return None if open_batch(state).open[0].id == record.call else "it is not the first call without a result"
+
+
+def outcome_was_possible(state: ConversationState, record: ToolSettled) -> str | None:
+    """A call that never ran has no result of a handler; one with a possible effect was prepared first."""
+    if not isinstance(record.outcome, ToolSuccess | ToolFailure | ToolUnknownOutcome):
+        return None
+    batch = open_batch(state)
+    execution = (batch.runnable or {}).get(record.call)
+    if execution is None:
+        return "a handler's outcome for a call that may not run"
+    if execution != "readonly" and record.call not in batch.prepared:
+        return "a handler's outcome for a call that was not prepared"
+    return None

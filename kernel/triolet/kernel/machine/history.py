@@ -1,0 +1,69 @@
+"""The history: an append-only sequence of messages that costs the same to extend at any length.
+
+Decides how successive states share one buffer: a view is a buffer and a length, and appending to the newest
+view extends the buffer in place. It never changes a message, and never lets an older view see a newer one.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, overload
+
+from triolet.ports.messages import Message
+
+
+class History(Sequence[Message]):
+    """The first `length` messages of a shared buffer. Immutable to whoever holds it."""
+
+    __slots__ = ("_buffer", "_length")
+
+    def __init__(self, buffer: list[Message], length: int) -> None:
+        """Take over `buffer`, of which this view sees the first `length` messages."""
+        self._buffer = buffer
+        self._length = length
+
+    def plus(self, message: Message) -> "History":
+        """This history and one more message: amortised constant time for the newest view.
+
+        An older view, left behind when a commit failed, copies before it extends: the buffer may hold
+        messages that never became true.
+        """
+        buffer = self._buffer if len(self._buffer) == self._length else self._buffer[: self._length]
+        buffer.append(message)
+        return History(buffer, self._length + 1)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
+        if isinstance(index, slice):
+            return tuple(self._buffer[position] for position in range(*index.indices(self._length)))
+        if not -self._length <= index < self._length:
+            raise IndexError(f"message {index} of {self._length}")
+        return self._buffer[index if index >= 0 else self._length + index]
+
+    def __iter__(self) -> Iterator[Message]:
+        for index in range(self._length):
+            yield self._buffer[index]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, History):
+            return NotImplemented
+        return self._length == other._length and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(self._length)
+
+    def __repr__(self) -> str:
+        return f"History({self._length} messages)"
+
+
+def history_of(messages: Iterable[Message]) -> History:
+    """A history of its own that holds `messages`."""
+    buffer = list(messages)
+    return History(buffer, len(buffer))
+
+
+EMPTY: Final = history_of(())

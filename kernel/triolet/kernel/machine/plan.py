@@ -1,0 +1,105 @@
+"""What may happen next: `next_action(state)`, the other half of the machine.
+
+Decides which work a state calls for. It starts nothing, and repeats an action for as long as the state calls
+for it: whoever interprets the plan subtracts what is already under way.
+"""
+
+from typing import Final
+
+import attrs
+
+from triolet.kernel.machine.guards import open_batch, open_run
+from triolet.kernel.machine.state import ConversationState
+from triolet.ports.messages import ToolCall
+from triolet.ports.records import ModelResponded
+from triolet.ports.tools import ExecutionClass
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class AskModel:
+    """Ask a model for the response to `turn`. `forbid_tools` says that a limit allows no more calls."""
+
+    turn: int
+    attempt: int
+    forbid_tools: bool
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class JudgeCalls:
+    """Find out about every open call of the batch whether it may run (TOOL-004)."""
+
+    turn: int
+    calls: tuple[ToolCall, ...]
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class StartCall:
+    """Run this call once it has its permits; while not `prepared`, report the permits first (DUR-009)."""
+
+    turn: int
+    call: ToolCall
+    execution: ExecutionClass
+    prepared: bool
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class JudgeAnswer:
+    """Decode the final answer."""
+
+    answer: ModelResponded
+    structured: bool
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ReportBudgetSpent:
+    """Nothing may follow: the policy is to fail when a limit is reached."""
+
+
+Action = AskModel | JudgeCalls | StartCall | JudgeAnswer | ReportBudgetSpent
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Plan:
+    """The runnable actions. A state that calls for none is at rest: no run is open."""
+
+    actions: tuple[Action, ...]
+
+
+AT_REST: Final = Plan(actions=())
+
+
+def next_action(state: ConversationState) -> Plan:
+    """What this state calls for."""
+    match state.phase:
+        case "seam":
+            return _at_seam(state)
+        case "batch":
+            return _in_batch(state)
+        case "answered":
+            run = open_run(state)
+            if run.answer is None:
+                raise AssertionError("an answered run has its answer")
+            return Plan(actions=(JudgeAnswer(answer=run.answer, structured=run.started.structured),))
+        case "new" | "idle" | "opening":
+            return AT_REST
+
+
+def _at_seam(state: ConversationState) -> Plan:
+    run = open_run(state)
+    limit = run.limit_reached
+    if limit is not None and run.started.limits.exhaustion == "fail":
+        return Plan(actions=(ReportBudgetSpent(),))
+    return Plan(actions=(AskModel(turn=run.turn + 1, attempt=run.attempt + 1, forbid_tools=limit is not None),))
+
+
+def _in_batch(state: ConversationState) -> Plan:
+    batch = open_batch(state)
+    if batch.runnable is None:
+        return Plan(actions=(JudgeCalls(turn=batch.turn, calls=batch.open),))
+    starts: list[Action] = []
+    for call in batch.open:
+        execution = batch.runnable.get(call.id)
+        if execution is not None:
+            prepared = execution == "readonly" or call.id in batch.prepared
+            starts.append(StartCall(turn=batch.turn, call=call, execution=execution, prepared=prepared))
+    return Plan(actions=tuple(starts))

@@ -1,0 +1,100 @@
+"""Which semantic events a record gives its observers: the records' public face.
+
+Decides what of a record is visible in a run's trace. It adds nothing that is not in the record or in the state
+before it, so a late observer who reads the log sees what a live one saw (RUN-010).
+"""
+
+from triolet.kernel.machine.guards import open_batch
+from triolet.kernel.machine.state import ConversationState
+from triolet.ports.events import (
+    CallEnded,
+    InputEntered,
+    RunBegan,
+    RunCompleted,
+    RunFailed,
+    RunInterrupted,
+    SemanticEvent,
+    TerminalEvent,
+    Trace,
+    TurnEnded,
+    TurnInterrupted,
+)
+from triolet.ports.identity import Instant
+from triolet.ports.records import (
+    InputTaken,
+    ModelInterrupted,
+    ModelResponded,
+    Record,
+    RunSettled,
+    RunStarted,
+    ToolSettled,
+)
+
+
+def event_of(
+    before: ConversationState, record: Record, trace: Trace, sequence: int, at: Instant
+) -> SemanticEvent | TerminalEvent | None:
+    """The event that this record gives, numbered `sequence`; None for a record that observers do not see."""
+    match record:
+        case RunStarted():
+            return RunBegan(trace=trace, sequence=sequence, at=at)
+        case InputTaken():
+            return InputEntered(
+                trace=trace,
+                sequence=sequence,
+                at=at,
+                source=record.source,
+                author=record.author,
+                parts=record.parts,
+            )
+        case ModelResponded():
+            return TurnEnded(
+                trace=trace,
+                sequence=sequence,
+                at=at,
+                turn=record.turn,
+                text=record.message.text,
+                calls=record.message.calls,
+                finish=record.finish,
+                usage=record.usage,
+            )
+        case ModelInterrupted():
+            return TurnInterrupted(
+                trace=trace,
+                sequence=sequence,
+                at=at,
+                turn=record.turn,
+                attempt=record.attempt,
+                reason=record.reason,
+                usage=record.usage,
+            )
+        case ToolSettled():
+            batch = open_batch(before)
+            return CallEnded(
+                trace=trace,
+                sequence=sequence,
+                at=at,
+                turn=batch.turn,
+                call=record.call,
+                tool=batch.open[0].name,
+                outcome=record.outcome,
+            )
+        case RunSettled():
+            return _terminal(record, trace, sequence, at)
+        case _:
+            return None
+
+
+def _terminal(record: RunSettled, trace: Trace, sequence: int, at: Instant) -> TerminalEvent:
+    if record.status == "completed":
+        return RunCompleted(
+            trace=trace,
+            sequence=sequence,
+            at=at,
+            settlement=record,
+            usage=record.usage,
+            exhausted=record.exhausted,
+        )
+    if record.status == "failed" and record.failure is not None:
+        return RunFailed(trace=trace, sequence=sequence, at=at, settlement=record, failure=record.failure)
+    return RunInterrupted(trace=trace, sequence=sequence, at=at, settlement=record)

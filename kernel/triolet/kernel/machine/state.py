@@ -1,0 +1,114 @@
+"""What a conversation *is*: the state that its canonical records fold to.
+
+Decides what is remembered between two records and nothing else: no clock, no callable, no task. Every value
+here is immutable; a new state shares what it can with the one before.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import attrs
+
+from triolet.kernel.machine.history import EMPTY, History
+from triolet.ports.identity import CallId, Epoch, SequenceNumber
+from triolet.ports.messages import ToolCall
+from triolet.ports.outcomes import Outcome
+from triolet.ports.records import Dimension, ModelResponded, RunStarted
+from triolet.ports.strict_json import JsonText
+from triolet.ports.tools import ExecutionClass
+from triolet.ports.usage import UsageTotals
+
+MACHINE_VERSION = 1
+"""Changes whenever the same records fold to another state; checkpoints of other versions are ignored."""
+
+Phase = Literal["new", "idle", "opening", "seam", "batch", "answered"]
+"""Where a conversation stands.
+
+`new` has no record yet; `idle` has no open run; `opening` has a run without input; `seam` is the safe point
+before a model request; `batch` has calls without results; `answered` has a response that may end the run.
+"""
+
+
+NOTHING_USED: Final = UsageTotals()
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class CallBatch:
+    """The calls of one response, and how far each is. `outcomes` is a prefix in declaration order.
+
+    `runnable` is None until this attempt has decided every call. `steps` holds recorded steps by call and name.
+    """
+
+    turn: int
+    calls: tuple[ToolCall, ...]
+    outcomes: tuple[Outcome, ...] = ()
+    runnable: Mapping[CallId, ExecutionClass] | None = None
+    prepared: frozenset[CallId] = frozenset()
+    steps: Mapping[tuple[CallId, str], JsonText] = attrs.field(factory=dict[tuple[CallId, str], JsonText])
+
+    @property
+    def open(self) -> tuple[ToolCall, ...]:
+        """The calls that have no result yet, in declaration order."""
+        return self.calls[len(self.outcomes) :]
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class RunState:
+    """The open run. `turn` is the last turn that has a response; `spent` counts calls that may have run.
+
+    `exhausted` is a limit that a batch ran over; using up the turns is not noted, it can be seen. `attempt`
+    counts the tries of the coming turn that ended without a response.
+    """
+
+    started: RunStarted
+    epoch: Epoch | None = None
+    turn: int = 0
+    attempt: int = 0
+    usage: UsageTotals = NOTHING_USED
+    spent: int = 0
+    exhausted: Dimension | None = None
+    batch: CallBatch | None = None
+    answer: ModelResponded | None = None
+
+    @property
+    def over_turns(self) -> bool:
+        """Whether the ordinary turns are used up."""
+        return self.turn >= self.started.limits.max_turns
+
+    @property
+    def limit_reached(self) -> Dimension | None:
+        """The soft limit that forbids tools from the next request on, if any (RUN-018, RUN-019)."""
+        return self.exhausted or ("turns" if self.over_turns else None)
+
+    @property
+    def grace_used(self) -> bool:
+        """Whether the one turn beyond the limit has its response."""
+        return self.turn > self.started.limits.max_turns
+
+    def with_batch(self, batch: CallBatch | None, exhausted: Dimension | None) -> "RunState":
+        """This run with its batch replaced: the step that every call takes, so it is spelt out."""
+        return RunState(
+            started=self.started,
+            epoch=self.epoch,
+            turn=self.turn,
+            attempt=self.attempt,
+            usage=self.usage,
+            spent=self.spent,
+            exhausted=exhausted,
+            batch=batch,
+            answer=self.answer,
+        )
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ConversationState:
+    """A conversation after `sequence` records."""
+
+    phase: Phase = "new"
+    sequence: SequenceNumber = SequenceNumber(0)
+    epoch: Epoch = Epoch(0)
+    history: History = EMPTY
+    run: RunState | None = None
+
+
+NEW = ConversationState()

@@ -1,0 +1,106 @@
+"""The kernel's ToolContext: what one handler may ask for, bound to its call.
+
+Decides how a handler's requests reach the interpreter: progress as a live event, a step as an observation that
+it waits for. It gives out no port that the tool did not declare.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from triolet.ports.canonical import encode_text
+from triolet.ports.capabilities import Capabilities
+from triolet.ports.identity import CallId, ConversationId, Instant, Principal, RunId
+from triolet.ports.strict_json import JsonText, JsonValue, check, parse
+from triolet.ports.text import repair
+from triolet.ports.tool_context import StepRefused, UndeclaredPort
+from triolet.ports.tools import Tool
+
+MAX_NOTE = 1_000
+"""Characters of a progress note."""
+
+
+class CallHost(Protocol):
+    """What a context needs of whoever interprets the run."""
+
+    def progressed(self, call: CallId, note: str, done: float | None, total: float | None) -> None:
+        """Tell observers."""
+        ...
+
+    async def record_step(self, call: CallId, name: str, value: JsonText) -> None:
+        """Return once the step is on record."""
+        ...
+
+
+class CallContext:
+    """One call, seen from inside its handler."""
+
+    __slots__ = (
+        "_capabilities",
+        "_host",
+        "_names",
+        "_steps",
+        "_tool",
+        "attempt",
+        "call",
+        "conversation",
+        "deadline",
+        "principal",
+        "run",
+    )
+
+    def __init__(
+        self,
+        *,
+        tool: Tool[Any, Any],
+        call: CallId,
+        run: RunId,
+        conversation: ConversationId,
+        principal: Principal,
+        deadline: Instant | None,
+        capabilities: Capabilities,
+        steps: Mapping[tuple[CallId, str], JsonText],
+        host: CallHost,
+        attempt: int = 1,
+    ) -> None:
+        self.call = call
+        self.run = run
+        self.conversation = conversation
+        self.principal = principal
+        self.deadline = deadline
+        self.attempt = attempt
+        self._tool = tool
+        self._capabilities = capabilities
+        self._steps = steps
+        self._host = host
+        self._names: set[str] = set()
+
+    @property
+    def operation_key(self) -> str:
+        """The call's identity: it is derived, so every attempt at the call has the same."""
+        return self.call
+
+    def progress(self, note: str, *, done: float | None = None, total: float | None = None) -> None:
+        """Tell observers how far this call is."""
+        self._host.progressed(self.call, repair(note[:MAX_NOTE]), done, total)
+
+    def port(self, name: str) -> object:
+        """The bound capability of this name."""
+        if name not in self._tool.requires:
+            raise UndeclaredPort(tool=self._tool.name, port=name[:80])
+        return getattr(self._capabilities, name)
+
+    async def step(self, name: str, body: Callable[[], Awaitable[JsonValue]]) -> JsonValue:
+        """Run `body` once and record what it returns."""
+        if self._tool.execution != "durable":
+            raise StepRefused(tool=self._tool.name, step=name[:80], problem="the tool is not durable")
+        if name in self._names:
+            raise StepRefused(tool=self._tool.name, step=name[:80], problem="the name was used in this call")
+        self._names.add(name)
+        recorded = self._steps.get((self.call, name))
+        if recorded is not None:
+            return parse(recorded)
+        value = await body()
+        check(value)
+        text = encode_text(value)
+        await self._host.record_step(self.call, name, text)
+        return parse(text)

@@ -1,0 +1,43 @@
+"""Running one handler to its outcome, within its deadline.
+
+Decides how a handler's ending becomes an outcome: returned, raised, or out of time. Cancellation from outside is
+not an outcome here; it propagates, and whoever seals the run says what became of the call.
+"""
+
+from typing import Any, cast
+
+import trio
+
+from triolet.kernel.machine.outcome_table import stopped
+from triolet.kernel.pipeline.judge import Runnable
+from triolet.kernel.pipeline.settle import settle_exception, settle_output
+from triolet.kernel.threads import run_in_thread
+from triolet.ports.outcomes import Outcome
+from triolet.ports.tool_context import ToolContext
+
+
+async def run_handler(
+    runnable: Runnable,
+    context: ToolContext,
+    *,
+    seconds: float,
+    result_bytes: int,
+    threads: trio.CapacityLimiter,
+) -> Outcome:
+    """Call the tool's handler and give the outcome. `seconds` bounds it."""
+    tool = runnable.tool
+    deadline = trio.current_time() + seconds
+    try:
+        with trio.CancelScope(deadline=deadline) as scope:
+            if tool.threaded:
+                output: Any = await run_in_thread(tool.handler, runnable.input, context, limiter=threads)
+            else:
+                output = await cast("Any", tool.handler)(runnable.input, context)
+            return settle_output(tool, output, result_bytes)
+    except Exception as error:  # noqa: BLE001 -- the boundary of a handler's contract
+        # Whatever a handler raises is this call's result, and its siblings keep theirs (F-002). Cancellation is no
+        # Exception and passes.
+        return settle_exception(tool, error, result_bytes)
+    if not scope.cancelled_caught:
+        raise AssertionError("a handler ends by returning, raising, or its deadline")
+    return stopped("timeout", tool.execution, started=True)

@@ -1,0 +1,60 @@
+"""Settling what a handler returned or raised: encode, redact, bound.
+
+Decides the outcome of a handler that ended by itself, in the pipeline's order: the schema first, then the tool's
+redaction, then the run's bound (TOOL-002, RUN-022). An exception's text never enters an outcome.
+"""
+
+from typing import Any, Final
+
+from triolet.kernel.machine.outcome_table import broken
+from triolet.ports.canonical import encode_text
+from triolet.ports.errors import InvalidJson, InvalidValue
+from triolet.ports.outcomes import Outcome, ToolFailure, ToolSuccess
+from triolet.ports.strict_json import JsonText, JsonValue, check
+from triolet.ports.tools import Tool
+
+_ENVELOPE_OVERHEAD: Final = 128
+
+
+def settle_output(tool: Tool[Any, Any], output: object, limit: int) -> Outcome:
+    """The outcome of a handler that returned `output`; an encoding of more than `limit` bytes is cut."""
+    try:
+        encoded = tool.output.encode(output)
+        text = encode_text(_redacted(tool, encoded))
+    except (InvalidJson, InvalidValue) as error:
+        return broken("output", type(error).__name__, tool.execution)
+    return _bounded(text, limit)
+
+
+def settle_exception(tool: Tool[Any, Any], error: Exception, limit: int) -> Outcome:
+    """The outcome of a handler that raised: its declared failure, or a defect that names a type only."""
+    for failure, codec in tool.failures.items():
+        if isinstance(error, failure):
+            try:
+                payload = encode_text(_redacted(tool, codec.encode(error)))
+            except (InvalidJson, InvalidValue):
+                break
+            bounded = _bounded(payload, limit)
+            return ToolFailure(type=failure.__name__, payload=bounded.output)
+    return broken("exception", type(error).__name__[:100], tool.execution)
+
+
+def _redacted(tool: Tool[Any, Any], encoded: JsonValue) -> JsonValue:
+    if tool.redact is None:
+        return encoded
+    redacted = tool.redact(encoded)
+    check(redacted)
+    return redacted
+
+
+def _bounded(text: JsonText, limit: int) -> ToolSuccess:
+    if len(text) <= limit and (text.isascii() or len(text.encode()) <= limit):
+        return ToolSuccess(output=text)
+    data = text.encode()
+    # Escaping can double a byte inside the envelope, so each half gets a quarter of what is left.
+    share = max(0, limit - _ENVELOPE_OVERHEAD) // 4
+    # Cutting inside a character drops that character, it never breaks it.
+    head = data[:share].decode(errors="ignore")
+    tail = data[len(data) - share :].decode(errors="ignore")
+    envelope: JsonValue = {"cut": True, "head": head, "size": len(data), "tail": tail}
+    return ToolSuccess(output=encode_text(envelope), size=len(data))

@@ -1,0 +1,51 @@
+"""Preflight: everything that an assembly needs and does not have, named at once (CAP-002).
+
+Decides, from agents and capabilities alone, what is missing. It runs before anything is opened, weakens nothing
+and chooses no substitute.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import attrs
+
+from triolet.kernel.agent import Agent
+from triolet.ports.capabilities import Capabilities
+from triolet.ports.errors import Misuse
+
+
+@attrs.define(kw_only=True)
+class MissingCapabilities(Misuse):
+    """An assembly lacks ports. `missing` pairs each port's name with who needs it, sorted, without repeats."""
+
+    missing: tuple[tuple[str, str], ...]
+
+    @property
+    def message(self) -> str:
+        """Every missing port, and who needs it."""
+        rows = "; ".join(f"{port} (for {needed_by})" for port, needed_by in self.missing)
+        return f"missing capabilities: {rows}"
+
+
+def check_assembly(agents: Iterable[Agent[Any, Any]], capabilities: Capabilities, groups: Collection[str]) -> None:
+    """Raise `MissingCapabilities` unless these agents can run on these capabilities."""
+    needs: set[tuple[str, str]] = {(name, "every run") for name in ("conversations", "clock", "ids")}
+    for agent in agents:
+        needs.update(_needs(agent))
+    bound = {field.name for field in attrs.fields(Capabilities) if getattr(capabilities, field.name) is not None}
+    bound.update(f"group {name}" for name in groups)
+    missing = tuple(sorted((port, by) for port, by in needs if port not in bound))
+    if missing:
+        raise MissingCapabilities(missing=missing)
+
+
+def _needs(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
+    if agent.model is None:
+        yield "model", f"agent {agent.id}"
+    for tool in agent.toolkit:
+        for port in tool.requires:
+            yield port, f"tool {tool.name}"
+        if tool.needs_approval is not False:
+            yield "approval", f"tool {tool.name}"
+        if tool.group is not None:
+            yield f"group {tool.group}", f"tool {tool.name}"

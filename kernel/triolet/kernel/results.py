@@ -1,0 +1,157 @@
+"""What a run came to: the results that `run` returns and a handle gives.
+
+Decides how a settlement is shown to the caller: one class per ending, each with an `output` that is the decoded
+answer or raises the typed failure. It is derived from the terminal event alone (RUN-001).
+"""
+
+from typing import Generic, NoReturn, TypeVar
+
+import attrs
+
+from triolet.ports.errors import TrioletError
+from triolet.ports.events import RunCompleted, RunFailed, TerminalEvent
+from triolet.ports.identity import ConversationId, RunId
+from triolet.ports.records import AbortReason, Dimension, RunFailure, RunSettled
+from triolet.ports.schema import Codec
+from triolet.ports.strict_json import parse
+from triolet.ports.usage import UsageTotals
+
+Out = TypeVar("Out")
+
+
+@attrs.define(kw_only=True)
+class RunError(TrioletError):
+    """A run did not complete. Its subclasses are what `output` raises."""
+
+    run: RunId
+
+
+@attrs.define(kw_only=True)
+class RunFailedError(RunError):
+    """The run failed; `failure.code` says how, without anybody's text."""
+
+    failure: RunFailure
+
+    @property
+    def message(self) -> str:
+        """The code and its bounded detail."""
+        return f"run {self.run} failed ({self.failure.code}): {self.failure.detail}"
+
+
+@attrs.define(kw_only=True)
+class BudgetExhaustedError(RunFailedError):
+    """A limit ended the run, and its policy was to fail; `failure.dimension` names the limit (RUN-011)."""
+
+
+@attrs.define(kw_only=True)
+class OutputInvalidError(RunFailedError):
+    """The last answer that was allowed does not match the agent's output schema."""
+
+
+@attrs.define(kw_only=True)
+class ToolsForbiddenError(RunFailedError):
+    """The model called a tool in a turn that forbids tools (RUN-020)."""
+
+
+@attrs.define(kw_only=True)
+class ModelFailedError(RunFailedError):
+    """The model gave no complete response: unavailable, refused, too large a context, or malformed."""
+
+
+@attrs.define(kw_only=True)
+class RunAbortedError(RunError):
+    """The run was stopped before it had an answer."""
+
+    reason: AbortReason
+
+    @property
+    def message(self) -> str:
+        """Who stopped it."""
+        return f"run {self.run} was aborted ({self.reason})"
+
+
+_ERRORS: dict[str, type[RunFailedError]] = {
+    "budget-exhausted": BudgetExhaustedError,
+    "output-invalid": OutputInvalidError,
+    "tools-forbidden": ToolsForbiddenError,
+    "model-unavailable": ModelFailedError,
+    "model-refused": ModelFailedError,
+    "context-too-large": ModelFailedError,
+    "malformed-response": ModelFailedError,
+}
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Ended:
+    """What every ended run tells. `usage` is charged whatever became of the run."""
+
+    run: RunId
+    conversation: ConversationId
+    usage: UsageTotals
+    turns: int
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Completed(Ended, Generic[Out]):
+    """The run has its answer. `exhausted` names the limit that ended it early, if one did (RUN-011).
+
+    `finish` is ``length`` where the provider cut an unstructured answer.
+    """
+
+    output: Out
+    finish: str
+    exhausted: Dimension | None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Failed(Ended):
+    """The run failed, typed."""
+
+    error: RunFailedError
+
+    @property
+    def output(self) -> NoReturn:
+        """Raises `error`."""
+        raise self.error
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Aborted(Ended):
+    """The run was stopped: by its handle, by cancellation, or by the loss of its owner."""
+
+    reason: AbortReason
+
+    @property
+    def output(self) -> NoReturn:
+        """Raises `RunAbortedError`."""
+        raise RunAbortedError(run=self.run, reason=self.reason)
+
+
+RunResult = Completed[Out] | Failed | Aborted
+
+
+def result_of(event: TerminalEvent, output: Codec[Out]) -> RunResult[Out]:
+    """What the terminal event says, with the answer decoded."""
+    run, conversation, settlement = event.trace.run, event.trace.conversation, event.settlement
+    usage, turns = settlement.usage, settlement.turns
+    if isinstance(event, RunCompleted):
+        return Completed(
+            run=run,
+            conversation=conversation,
+            usage=usage,
+            turns=turns,
+            output=_decoded(settlement, output),
+            finish=settlement.finish or "stop",
+            exhausted=settlement.exhausted,
+        )
+    if isinstance(event, RunFailed):
+        error = _ERRORS.get(event.failure.code, RunFailedError)(run=run, failure=event.failure)
+        return Failed(run=run, conversation=conversation, usage=usage, turns=turns, error=error)
+    reason = settlement.reason or "cancelled"
+    return Aborted(run=run, conversation=conversation, usage=usage, turns=turns, reason=reason)
+
+
+def _decoded(settlement: RunSettled, output: Codec[Out]) -> Out:
+    if settlement.output is None:
+        raise AssertionError("a completed run has its output")
+    return output.decode(parse(settlement.output))

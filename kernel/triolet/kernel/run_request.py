@@ -1,0 +1,100 @@
+"""From an application's wish to a run: input encoded, instructions rendered, identities and deadline fixed.
+
+Decides everything about a run that is fixed before its first record; a fault found here leaves no trace in the
+log. It starts nothing.
+"""
+
+from collections.abc import Awaitable
+from inspect import isawaitable
+from typing import Any, Final, cast
+
+import attrs
+
+from triolet.kernel.agent import Agent
+from triolet.kernel.machine.observations import RunRequested
+from triolet.kernel.runtime import Runtime
+from triolet.ports.errors import InvalidValue, Misuse
+from triolet.ports.identity import Epoch, InputId, Principal, RunId, after
+from triolet.ports.messages import Text
+from triolet.ports.text import require_clean
+
+MAX_INPUT_BYTES: Final = 4 * 1024 * 1024
+"""One input, as UTF-8. More than that belongs into a tool or an artifact."""
+MAX_INSTRUCTIONS_BYTES: Final = 1024 * 1024
+"""Rendered instructions, as UTF-8."""
+
+
+@attrs.define(kw_only=True)
+class InvalidInstructions(Misuse):
+    """An instruction function gave something that is no acceptable text. Nothing was recorded."""
+
+    agent: str
+    problem: str
+
+    @property
+    def message(self) -> str:
+        """Whose instructions, and what is wrong."""
+        return f"instructions of agent {self.agent!r}: {self.problem}"
+
+
+async def request_run(
+    runtime: Runtime,
+    agent: Agent[Any, Any],
+    value: Any,
+    *,
+    principal: Principal,
+    author: str | None,
+    epoch: Epoch,
+) -> RunRequested:
+    """Fix everything about a run. Raises `InvalidValue`, `InvalidJson`, `BrokenText` or `InvalidInstructions`."""
+    text = _input_text(agent, value)
+    instructions = await _instructions(agent, value)
+    now = runtime.clock.now()
+    run = RunId(runtime.ids.new("run"))
+    seconds = agent.policy.max_seconds
+    return RunRequested(
+        run=run,
+        agent=agent.id,
+        agent_version=agent.version,
+        definition=agent.definition,
+        principal=principal,
+        limits=agent.policy.limits,
+        deadline=None if seconds is None else after(now, seconds),
+        unknown="result",
+        structured=agent.structured,
+        instructions=instructions,
+        epoch=epoch,
+        input=InputId(f"{run}-input"),
+        author=principal.name if author is None else require_clean(author, "author"),
+        parts=(Text(text=text),),
+        at=now,
+    )
+
+
+def _input_text(agent: Agent[Any, Any], value: Any) -> str:
+    if agent.input is str:
+        if not isinstance(value, str):
+            problem = f"is {type(value).__name__}, not text"
+            raise InvalidValue(subject=f"input of agent {agent.id}", violations=(("", problem),))
+        text = require_clean(value, f"input of agent {agent.id}")
+    else:
+        text = agent.input_codec.encode_text(value)
+    size = len(text) if text.isascii() else len(text.encode())
+    if size > MAX_INPUT_BYTES:
+        problem = f"is {size} bytes; an input has at most {MAX_INPUT_BYTES}"
+        raise InvalidValue(subject=f"input of agent {agent.id}", violations=(("", problem),))
+    return text
+
+
+async def _instructions(agent: Agent[Any, Any], value: Any) -> str:
+    if isinstance(agent.instructions, str):
+        text: object = agent.instructions
+    else:
+        text = agent.instructions(value)
+        if isawaitable(text):
+            text = await cast("Awaitable[object]", text)
+    if not isinstance(text, str):
+        raise InvalidInstructions(agent=agent.id, problem=f"the function gave {type(text).__name__}, not text")
+    if len(text.encode(errors="replace")) > MAX_INSTRUCTIONS_BYTES:
+        raise InvalidInstructions(agent=agent.id, problem=f"they have more than {MAX_INSTRUCTIONS_BYTES} bytes")
+    return require_clean(text, f"instructions of agent {agent.id}")

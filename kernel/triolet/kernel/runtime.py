@@ -1,0 +1,81 @@
+"""What a kernel has bound for its lifetime: the ports, found complete by preflight, and the shared limits.
+
+Decides nothing; it turns optional ports into ones that are there, so that no code behind it asks again.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import trio
+
+from triolet.kernel.agent import Agent
+from triolet.kernel.pipeline.judge import near_names
+from triolet.kernel.preflight import check_assembly
+from triolet.ports.capabilities import Capabilities
+from triolet.ports.conversation_store import ConversationStore
+from triolet.ports.errors import Misuse
+from triolet.ports.identity import AgentId
+from triolet.ports.language_model import LanguageModel
+from triolet.ports.sources import Clock, IdGenerator
+
+
+@attrs.define(kw_only=True)
+class UnknownAgent(Misuse):
+    """A run names an agent that the kernel was not opened with, or another version of one that it was."""
+
+    agent: str
+    near: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        """Which agent, and which ones are there."""
+        known = f"; it has {', '.join(self.near)}" if self.near else "; it has none"
+        return f"the kernel was not opened with agent {self.agent!r}{known}"
+
+
+@attrs.frozen(kw_only=True, eq=False, weakref_slot=False)
+class Runtime:
+    """Everything that runs share."""
+
+    agents: Mapping[AgentId, Agent[Any, Any]]
+    capabilities: Capabilities
+    conversations: ConversationStore
+    clock: Clock
+    ids: IdGenerator
+    groups: Mapping[str, trio.CapacityLimiter]
+    threads: trio.CapacityLimiter
+
+    def check_known(self, agent: Agent[Any, Any]) -> None:
+        """Raise `UnknownAgent` unless the kernel was opened with this very agent: preflight has seen no other."""
+        if self.agents.get(agent.id) is not agent:
+            raise UnknownAgent(agent=agent.id, near=near_names(agent.id, tuple(self.agents)))
+
+    def model_for(self, agent: Agent[Any, Any], override: LanguageModel | None) -> LanguageModel:
+        """The run's own model, or else the agent's, or else the kernel's."""
+        model = override or agent.model or self.capabilities.model
+        if model is None:
+            raise AssertionError("preflight names what is missing")
+        return model
+
+
+def assemble(
+    agents: Mapping[AgentId, Agent[Any, Any]],
+    capabilities: Capabilities,
+    groups: Mapping[str, int],
+    max_threads: int,
+) -> Runtime:
+    """Bind a complete assembly. Raises `MissingCapabilities`, naming everything that is missing (CAP-002)."""
+    check_assembly(agents.values(), capabilities, groups)
+    conversations, clock, ids = capabilities.conversations, capabilities.clock, capabilities.ids
+    if conversations is None or clock is None or ids is None:
+        raise AssertionError("preflight names what is missing")
+    return Runtime(
+        agents=agents,
+        capabilities=capabilities,
+        conversations=conversations,
+        clock=clock,
+        ids=ids,
+        groups={name: trio.CapacityLimiter(tokens) for name, tokens in groups.items()},
+        threads=trio.CapacityLimiter(max_threads),
+    )

@@ -1,0 +1,141 @@
+"""The event source of one attempt: numbered events, kept so that nobody who reads them can hold up the run.
+
+Decides what an observer may miss: live events, when it falls more than a ring behind, and then it is told how
+many (RUN-010). Emitting is synchronous, never waits and never fails. It decides no event's content.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from triolet.kernel.machine.projection import event_of
+from triolet.kernel.machine.state import ConversationState
+from triolet.ports.events import Event, Gap, LiveEvent, SemanticEvent, TerminalEvent, Trace
+from triolet.ports.identity import Instant
+from triolet.ports.records import Record, RunSettled
+from triolet.ports.sources import Clock
+
+RING: Final = 256
+"""Live events that stay readable."""
+
+
+class EventSource:
+    """The events of one attempt. Semantic ones are all kept: they are bounded by the run's limits."""
+
+    __slots__ = (
+        "_clock",
+        "_ended",
+        "_live",
+        "_live_count",
+        "_lot",
+        "_semantic",
+        "_sequence",
+        "observed",
+        "terminal",
+        "trace",
+    )
+
+    def __init__(self, trace: Trace, clock: Clock, *, observed: bool) -> None:
+        self.trace = trace
+        self.observed = observed
+        """Whether anybody can ever read more than the terminal event; if not, nothing else is made."""
+        self.terminal: TerminalEvent | None = None
+        self._clock = clock
+        self._sequence = 0
+        self._semantic: list[SemanticEvent] = []
+        self._live: list[LiveEvent | None] = [None] * RING if observed else []
+        self._live_count = 0
+        self._lot = trio.lowlevel.ParkingLot()
+        self._ended = False
+
+    def record(self, before: ConversationState, record: Record, at: Instant) -> None:
+        """Emit what a committed record shows."""
+        if not self.observed and not isinstance(record, RunSettled):
+            return
+        event = event_of(before, record, self.trace, self._sequence + 1, at)
+        if event is None:
+            return
+        self._sequence += 1
+        if isinstance(event, TerminalEvent):
+            self.terminal = event
+        else:
+            self._semantic.append(event)
+        self._wake()
+
+    def live(self, make: Callable[..., LiveEvent], **fields: object) -> None:
+        """Emit a live event of class `make`. Costs next to nothing where nobody observes."""
+        if not self.observed:
+            return
+        self._sequence += 1
+        event = make(trace=self.trace, sequence=self._sequence, at=self._clock.now(), **fields)
+        self._live[self._live_count % RING] = event
+        self._live_count += 1
+        self._wake()
+
+    def end(self) -> None:
+        """No event will follow. Observers end after what is there."""
+        self._ended = True
+        self._wake()
+
+    def reader(self) -> "EventReader":
+        """Read from the beginning, at the reader's own pace. Readers know nothing of each other."""
+        return EventReader(self)
+
+    async def arrival(self) -> bool:
+        """Wait for more; False once no event will follow."""
+        if self._ended:
+            return False
+        await self._lot.park()
+        return True
+
+    def next_for(self, reader: "EventReader") -> Event | None:
+        """The reader's next event, if it is there already; moves the reader on."""
+        oldest = max(0, self._live_count - RING)
+        if reader.live < oldest:
+            missed, reader.live = oldest - reader.live, oldest
+            first = self._live[oldest % RING]
+            if first is not None:
+                # The number of the last one missed: it was given to nobody else.
+                return Gap(trace=self.trace, sequence=first.sequence - 1, at=first.at, missed=missed)
+        live = self._live[reader.live % RING] if reader.live < self._live_count else None
+        semantic = self._semantic[reader.semantic] if reader.semantic < len(self._semantic) else None
+        if live is not None and (semantic is None or live.sequence < semantic.sequence):
+            reader.live += 1
+            return live
+        if semantic is not None:
+            reader.semantic += 1
+            return semantic
+        if self.terminal is not None and not reader.done:
+            reader.done = True
+            return self.terminal
+        return None
+
+    def _wake(self) -> None:
+        if self._lot:
+            self._lot.unpark_all()
+
+
+class EventReader:
+    """An asynchronous iterator over a source's events. Dropping it half-way costs nothing and tells nobody."""
+
+    __slots__ = ("_source", "done", "live", "semantic")
+
+    def __init__(self, source: EventSource) -> None:
+        self._source = source
+        self.live = 0
+        self.semantic = 0
+        self.done = False
+
+    def __aiter__(self) -> "EventReader":
+        return self
+
+    async def __anext__(self) -> Event:
+        source = self._source
+        while True:
+            event = source.next_for(self)
+            if event is not None:
+                await trio.lowlevel.checkpoint_if_cancelled()
+                return event
+            if not await source.arrival():
+                raise StopAsyncIteration

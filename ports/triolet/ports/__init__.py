@@ -1,0 +1,1 @@
+"""The vocabulary of Triolet: values, records, events, errors, and one Protocol per capability."""

@@ -1,0 +1,24 @@
+"""Capabilities: everything outside that a host binds to a kernel, in one value.
+
+Decides which ports exist and under which names tools may require them. None means absent. It checks nothing;
+the kernel's preflight compares it with what agents and tools need, and names all that is missing (CAP-002).
+"""
+
+import attrs
+
+from triolet.ports.conversation_store import ConversationStore
+from triolet.ports.language_model import LanguageModel
+from triolet.ports.sources import Clock, IdGenerator
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Capabilities:
+    """One typed field per port. There is no default binding: what is not given is absent."""
+
+    model: LanguageModel | None = None
+    conversations: ConversationStore | None = None
+    clock: Clock | None = None
+    ids: IdGenerator | None = None
+
+
+CAPABILITY_NAMES: frozenset[str] = frozenset(field.name for field in attrs.fields(Capabilities))

@@ -1,0 +1,181 @@
+"""What observers of a run see: the closed union of run events.
+
+Decides which happenings are visible and what each carries. *Semantic* events are derived from records, so a
+late observer reads them all; *live* events (deltas, starts, progress) exist only while they happen and may be
+dropped, which `Gap` counts (RUN-010). Exactly one *terminal* event ends an attempt's trace (RUN-002).
+"""
+
+from typing import Literal
+
+import attrs
+
+from triolet.ports.identity import AgentId, CallId, ConversationId, Instant, RunId
+from triolet.ports.language_model import FinishReason
+from triolet.ports.messages import Part, ToolCall
+from triolet.ports.outcomes import Outcome
+from triolet.ports.records import Dimension, RunFailure, RunSettled
+from triolet.ports.usage import Usage, UsageTotals
+
+EVENT_VERSION = 1
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Trace:
+    """What all events of one attempt share: one object, not eight fields an event."""
+
+    version: int = EVENT_VERSION
+    run: RunId
+    conversation: ConversationId
+    agent: AgentId
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class RunEvent:
+    """The head of every event. `sequence` counts from 1 within the trace and never repeats."""
+
+    trace: Trace
+    sequence: int
+    at: Instant
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class RunBegan(RunEvent):
+    """Semantic: the run is on record."""
+
+    kind: Literal["run-began"] = "run-began"
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class InputEntered(RunEvent):
+    """Semantic: input became part of the history."""
+
+    kind: Literal["input-entered"] = "input-entered"
+    source: Literal["user", "steering", "follow-up", "joined", "correction"]
+    author: str
+    parts: tuple[Part, ...]
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class TurnBegan(RunEvent):
+    """Live: a model is being asked. `attempt` counts the tries of this turn from 1 (F-053)."""
+
+    kind: Literal["turn-began"] = "turn-began"
+    turn: int
+    attempt: int
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class TextDelta(RunEvent):
+    """Live: more of the answer's text, of this try."""
+
+    kind: Literal["text-delta"] = "text-delta"
+    turn: int
+    attempt: int
+    text: str
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ReasoningDelta(RunEvent):
+    """Live: more of the model's visible reasoning, of this try."""
+
+    kind: Literal["reasoning-delta"] = "reasoning-delta"
+    turn: int
+    attempt: int
+    text: str
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class TurnEnded(RunEvent):
+    """Semantic: a complete response is on record."""
+
+    kind: Literal["turn-ended"] = "turn-ended"
+    turn: int
+    text: str
+    calls: tuple[ToolCall, ...]
+    finish: FinishReason
+    usage: Usage
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class TurnInterrupted(RunEvent):
+    """Semantic: a model call ended without a complete response."""
+
+    kind: Literal["turn-interrupted"] = "turn-interrupted"
+    turn: int
+    attempt: int
+    reason: str
+    usage: Usage
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class CallBegan(RunEvent):
+    """Live: a handler starts."""
+
+    kind: Literal["call-began"] = "call-began"
+    turn: int
+    call: CallId
+    tool: str
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class CallProgressed(RunEvent):
+    """Live: a handler says how far it is."""
+
+    kind: Literal["call-progressed"] = "call-progressed"
+    turn: int
+    call: CallId
+    note: str
+    done: float | None
+    total: float | None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class CallEnded(RunEvent):
+    """Semantic: a call has its one outcome."""
+
+    kind: Literal["call-ended"] = "call-ended"
+    turn: int
+    call: CallId
+    tool: str
+    outcome: Outcome
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Gap(RunEvent):
+    """This observer was too slow and missed `missed` live events just before this point."""
+
+    kind: Literal["gap"] = "gap"
+    missed: int
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class RunCompleted(RunEvent):
+    """Terminal: the run has its output. `finish` and `exhausted` say whether a limit ended it (RUN-011)."""
+
+    kind: Literal["run-completed"] = "run-completed"
+    settlement: RunSettled
+    usage: UsageTotals
+    exhausted: Dimension | None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class RunFailed(RunEvent):
+    """Terminal: the run failed, typed."""
+
+    kind: Literal["run-failed"] = "run-failed"
+    settlement: RunSettled
+    failure: RunFailure
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class RunInterrupted(RunEvent):
+    """Terminal: the run was stopped before its end; where a settlement is owed it is `aborted`."""
+
+    kind: Literal["run-interrupted"] = "run-interrupted"
+    settlement: RunSettled
+
+
+SemanticEvent = RunBegan | InputEntered | TurnEnded | TurnInterrupted | CallEnded
+LiveEvent = TurnBegan | TextDelta | ReasoningDelta | CallBegan | CallProgressed
+TerminalEvent = RunCompleted | RunFailed | RunInterrupted
+Event = SemanticEvent | LiveEvent | TerminalEvent | Gap

@@ -1,0 +1,85 @@
+"""Records of what models answered, and of what the kernel did to fit their context and budget.
+
+Decides what is kept of a response: all of a complete one; of an interrupted one its text for audit, which no
+projection shows. Partial arguments are never kept as a call (DUR-008).
+"""
+
+from typing import ClassVar, Literal
+
+import attrs
+
+from triolet.ports.canonical import Digest
+from triolet.ports.identity import SequenceNumber
+from triolet.ports.language_model import FinishReason
+from triolet.ports.messages import AssistantMessage
+from triolet.ports.records.run import Dimension, FailureCode
+from triolet.ports.usage import Usage
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ModelResponded:
+    """One complete response. Its calls carry the kernel's identities."""
+
+    kind: ClassVar[str] = "model_responded"
+    version: ClassVar[int] = 1
+    turn: int
+    attempt: int
+    model: str
+    message: AssistantMessage
+    finish: FinishReason
+    usage: Usage
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ModelInterrupted:
+    """A model call that ended without a complete response. `text` is what had arrived, for audit only."""
+
+    kind: ClassVar[str] = "model_interrupted"
+    version: ClassVar[int] = 1
+    turn: int
+    attempt: int
+    model: str
+    reason: FailureCode | Literal["cancelled", "deadline"]
+    text: str
+    usage: Usage
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class OverflowRetried:
+    """A provider refused the context's length; the kernel compacted and asks once more (RUN-027)."""
+
+    kind: ClassVar[str] = "overflow_retried"
+    version: ClassVar[int] = 1
+    turn: int
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class CompactionCreated:
+    """A prefix of the history is shown in a smaller form from here on. The log keeps the prefix (CAP-007).
+
+    `summary_version` names the prompt and rules that made the summary. A host's artifact also carries the
+    digest that binds it to its range, its compactor's version and its own estimate in tokens.
+    """
+
+    kind: ClassVar[str] = "compaction_created"
+    version: ClassVar[int] = 1
+    turn: int
+    form: Literal["clear-tool-results", "summarize"]
+    covers_through: SequenceNumber
+    summary: str | None = None
+    summary_version: str | None = None
+    retained_facts: tuple[str, ...] = ()
+    token_estimate: int | None = None
+    source_digest: Digest | None = None
+    compactor_version: str | None = None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class BudgetWarned:
+    """A run crossed 80 % of a limit. Once per dimension (RUN-025). Cost is in millionths of its currency."""
+
+    kind: ClassVar[str] = "budget_warned"
+    version: ClassVar[int] = 1
+    dimension: Dimension
+    used: int
+    limit: int

@@ -1,0 +1,147 @@
+"""Records of tool calls: decided, asked about, prepared, settled, unknown, resolved; steps and grants.
+
+Decides which moments of a call outlive a crash. A call is *decided* once per attempt, *prepared* just before
+a handler that may have an effect starts, and *settled* once (TOOL-004, DUR-009).
+"""
+
+from typing import ClassVar, Literal
+
+import attrs
+
+from triolet.ports.canonical import Digest
+from triolet.ports.identity import CallId, GrantId, Instant, Principal, RequestId
+from triolet.ports.outcomes import Outcome
+from triolet.ports.strict_json import JsonText
+from triolet.ports.tools import ExecutionClass, Risk
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class RunnableCall:
+    """A call that may start, and what its tool said about repeating it."""
+
+    call: CallId
+    execution: ExecutionClass
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class CallsDecided:
+    """Every call of the turn's batch is decided: these may run, all others have settled (TOOL-004).
+
+    It holds for one attempt: an authorizer is asked again on resume (RUN-031).
+    """
+
+    kind: ClassVar[str] = "calls_decided"
+    version: ClassVar[int] = 1
+    turn: int
+    runnable: tuple[RunnableCall, ...]
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ApprovalRequested:
+    """Somebody must say yes before this call runs (APPR-001). `preview` is redacted and bounded."""
+
+    kind: ClassVar[str] = "approval_requested"
+    version: ClassVar[int] = 1
+    request: RequestId
+    call: CallId
+    tool: str
+    summary: str
+    targets: tuple[str, ...]
+    risk: Risk
+    preview: str
+    arguments: Digest
+    expires_at: Instant | None
+    denial: Literal["terminal", "recoverable"]
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ApprovalDecided:
+    """The answer: who, when, why; with edited arguments where the approver changed them."""
+
+    kind: ClassVar[str] = "approval_decided"
+    version: ClassVar[int] = 1
+    request: RequestId
+    verdict: Literal["approved", "denied", "expired"]
+    by: Principal
+    decided_at: Instant
+    reason: str
+    arguments: JsonText | None = None
+    grant: GrantId | None = None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ToolPrepared:
+    """These calls, none of them readonly, start now. From here on a crash leaves their effect possible."""
+
+    kind: ClassVar[str] = "tool_prepared"
+    version: ClassVar[int] = 1
+    calls: tuple[CallId, ...]
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ToolSettled:
+    """A call has its one result. Records of a batch come in declaration order (RUN-006)."""
+
+    kind: ClassVar[str] = "tool_settled"
+    version: ClassVar[int] = 1
+    call: CallId
+    outcome: Outcome
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ToolUnknown:
+    """A prepared call's outcome is unknown and waits for its resolution. A record, but no result (RUN-005)."""
+
+    kind: ClassVar[str] = "tool_unknown"
+    version: ClassVar[int] = 1
+    call: CallId
+    reason: Literal["cancelled", "timeout", "crashed", "connection-lost"]
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ToolResolved:
+    """An unknown outcome was resolved, by proof or by an operator; `outcome` becomes the call's one result."""
+
+    kind: ClassVar[str] = "tool_resolved"
+    version: ClassVar[int] = 1
+    call: CallId
+    outcome: Outcome
+    by: Principal
+    reason: str
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class StepSettled:
+    """A durable step of a call succeeded with this value (DUR-010). A step that failed leaves no record."""
+
+    kind: ClassVar[str] = "step_settled"
+    version: ClassVar[int] = 1
+    call: CallId
+    name: str
+    value: JsonText
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class GrantGiven:
+    """Calls that match need not ask again, within the scope, until the grant ends."""
+
+    kind: ClassVar[str] = "grant_given"
+    version: ClassVar[int] = 1
+    grant: GrantId
+    tool: str
+    source: str | None
+    scope: Literal["once", "run", "conversation"]
+    arguments: Digest | None
+    by: Principal
+    expires_at: Instant | None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class GrantRevoked:
+    """A grant no longer counts."""
+
+    kind: ClassVar[str] = "grant_revoked"
+    version: ClassVar[int] = 1
+    grant: GrantId
+    by: Principal
+    reason: str

@@ -1,0 +1,35 @@
+"""Hypothesis profiles, and a printed seed for every session.
+
+`dev` (the default) draws a new seed each time; `ci` (chosen by CI=true) always uses the same one and keeps
+no database, so that a red build is red again on the next machine. The header names both, and
+`--hypothesis-seed=N` repeats a session.
+"""
+
+import os
+import random
+
+import hypothesis
+import pytest
+
+_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+_PROFILE = "ci" if _CI else "dev"
+_CI_SEED = 20
+
+# No deadline: two processors and a busy machine would make it a test of the scheduler.
+hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, database=None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed before Hypothesis' own plugin reads the option."""
+    if config.option.hypothesis_profile is None:
+        hypothesis.settings.load_profile(_PROFILE)
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(_CI_SEED if _CI else random.SystemRandom().randrange(2**32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """One line that suffices to draw the same examples again."""
+    profile = config.option.hypothesis_profile or _PROFILE
+    return f"hypothesis: profile {profile}, repeat with --hypothesis-seed={config.option.hypothesis_seed}"

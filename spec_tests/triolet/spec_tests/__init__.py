@@ -1,0 +1,1 @@
+"""The conformance suite that decides whether an adapter may call itself compatible."""
