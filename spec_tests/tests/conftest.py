@@ -11,6 +11,8 @@ import random
 import hypothesis
 import pytest
 
+from tests.log_watch import log_watch  # noqa: F401  # an autouse fixture lives where conftest names it
+
 _CI = os.environ.get("CI", "").lower() in {"1", "true"}
 _PROFILE = "ci" if _CI else "dev"
 _CI_SEED = 20

@@ -170,6 +170,15 @@ def test_the_smallest_value_of_a_foreign_schema(schema: dict[str, object], value
     [
         {"type": "string", "pattern": "^quite a rare text$"},
         {"type": "string", "pattern": "("},
+        {"type": "string", "pattern": "^(a|a)*b$", "minLength": 60},
+        {"type": "number", "multipleOf": 5e-324, "minimum": 5},
+        {"type": "integer", "minimum": 2**60},
+        {
+            "type": "array",
+            "uniqueItems": True,
+            "minItems": 5000,
+            "items": {"anyOf": [{"const": 1}, {"$ref": "#/items"}]},
+        },
         {"type": "array", "minItems": 10**9},
         {"type": "array", "items": False, "minItems": 1},
         {"type": "array", "uniqueItems": True, "minItems": 3, "items": {"type": "boolean"}},

@@ -140,7 +140,7 @@ def second_turn(request: ModelRequest) -> Turn:
 
 async def test_turns_come_in_order_and_requests_are_kept() -> None:
     model = ScriptedModel([turn("one"), second_turn])
-    assert model.requests == ()
+    assert list(model.requests) == []
     assert model.turns_left == 2
     first, second = ask("a", 1), ask("b", 2)
     assert (await answer(model, first))[0] == TextChunk(text="one")

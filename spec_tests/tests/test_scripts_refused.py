@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 import trio
-import trio.lowlevel
-import trio.testing
 
 from triolet.adapters.scripted_model import (
     InvalidScript,

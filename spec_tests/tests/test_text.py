@@ -5,6 +5,7 @@ import sqlite3
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+
 from triolet.ports.errors import BrokenText
 from triolet.ports.text import decode, repair, require_clean
 

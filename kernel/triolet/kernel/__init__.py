@@ -1,35 +1,49 @@
 """The agent kernel: what an application imports.
 
 Everything named here is public; modules below are not. The vocabulary that adapters share is in `triolet.ports`.
+
+A name is loaded when it is first used, so that importing the package costs next to nothing however much it offers.
 """
 
-from triolet.kernel.agent import Agent, InvalidAgent, Policy
-from triolet.kernel.conversation import Conversation, ConversationBusy, ConversationClosed
-from triolet.kernel.interpreter import MachineRefused, SealTimedOut
-from triolet.kernel.kernel import DuplicateAgent, InvalidConversationId, Kernel, open_kernel
-from triolet.kernel.machine.advance import IllegalRecord
-from triolet.kernel.machine.validity import history_is_valid, history_problem
-from triolet.kernel.preflight import MissingCapabilities
-from triolet.kernel.results import (
-    Aborted,
-    BudgetExhaustedError,
-    Completed,
-    Failed,
-    ModelFailedError,
-    OutputInvalidError,
-    RunAbortedError,
-    RunError,
-    RunFailedError,
-    RunResult,
-    ToolsForbiddenError,
-)
-from triolet.kernel.run_handle import RunHandle
-from triolet.kernel.run_request import InvalidInstructions
-from triolet.kernel.runtime import UnknownAgent
-from triolet.ports.capabilities import Capabilities
-from triolet.ports.tool_context import ToolContext
-from triolet.ports.tool_function import tool
-from triolet.ports.tools import Tool, Toolkit
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from triolet.kernel.agent import Agent as Agent
+    from triolet.kernel.agent import InvalidAgent as InvalidAgent
+    from triolet.kernel.agent import Policy as Policy
+    from triolet.kernel.conversation import Conversation as Conversation
+    from triolet.kernel.conversation import ConversationBusy as ConversationBusy
+    from triolet.kernel.conversation import ConversationClosed as ConversationClosed
+    from triolet.kernel.interpreter import MachineRefused as MachineRefused
+    from triolet.kernel.interpreter import SealTimedOut as SealTimedOut
+    from triolet.kernel.kernel import DuplicateAgent as DuplicateAgent
+    from triolet.kernel.kernel import InvalidConversationId as InvalidConversationId
+    from triolet.kernel.kernel import Kernel as Kernel
+    from triolet.kernel.kernel import open_kernel as open_kernel
+    from triolet.kernel.machine.advance import IllegalRecord as IllegalRecord
+    from triolet.kernel.machine.validity import history_is_valid as history_is_valid
+    from triolet.kernel.machine.validity import history_problem as history_problem
+    from triolet.kernel.preflight import MissingCapabilities as MissingCapabilities
+    from triolet.kernel.results import Aborted as Aborted
+    from triolet.kernel.results import BudgetExhaustedError as BudgetExhaustedError
+    from triolet.kernel.results import Completed as Completed
+    from triolet.kernel.results import Failed as Failed
+    from triolet.kernel.results import ModelFailedError as ModelFailedError
+    from triolet.kernel.results import OutputInvalidError as OutputInvalidError
+    from triolet.kernel.results import RunAbortedError as RunAbortedError
+    from triolet.kernel.results import RunError as RunError
+    from triolet.kernel.results import RunFailedError as RunFailedError
+    from triolet.kernel.results import RunResult as RunResult
+    from triolet.kernel.results import ToolsForbiddenError as ToolsForbiddenError
+    from triolet.kernel.run_handle import RunHandle as RunHandle
+    from triolet.kernel.run_request import InvalidInstructions as InvalidInstructions
+    from triolet.kernel.runtime import UnknownAgent as UnknownAgent
+    from triolet.ports.capabilities import Capabilities as Capabilities
+    from triolet.ports.tool_context import ToolContext as ToolContext
+    from triolet.ports.tool_function import tool as tool
+    from triolet.ports.tools import Tool as Tool
+    from triolet.ports.tools import Toolkit as Toolkit
 
 __all__ = [
     "Aborted",
@@ -68,3 +82,69 @@ __all__ = [
     "open_kernel",
     "tool",
 ]
+
+_HOMES: Final = {
+    "triolet.kernel.agent": (
+        "Agent",
+        "InvalidAgent",
+        "Policy",
+    ),
+    "triolet.kernel.conversation": (
+        "Conversation",
+        "ConversationBusy",
+        "ConversationClosed",
+    ),
+    "triolet.kernel.interpreter": (
+        "MachineRefused",
+        "SealTimedOut",
+    ),
+    "triolet.kernel.kernel": (
+        "DuplicateAgent",
+        "InvalidConversationId",
+        "Kernel",
+        "open_kernel",
+    ),
+    "triolet.kernel.machine.advance": ("IllegalRecord",),
+    "triolet.kernel.machine.validity": (
+        "history_is_valid",
+        "history_problem",
+    ),
+    "triolet.kernel.preflight": ("MissingCapabilities",),
+    "triolet.kernel.results": (
+        "Aborted",
+        "BudgetExhaustedError",
+        "Completed",
+        "Failed",
+        "ModelFailedError",
+        "OutputInvalidError",
+        "RunAbortedError",
+        "RunError",
+        "RunFailedError",
+        "RunResult",
+        "ToolsForbiddenError",
+    ),
+    "triolet.kernel.run_handle": ("RunHandle",),
+    "triolet.kernel.run_request": ("InvalidInstructions",),
+    "triolet.kernel.runtime": ("UnknownAgent",),
+    "triolet.ports.capabilities": ("Capabilities",),
+    "triolet.ports.tool_context": ("ToolContext",),
+    "triolet.ports.tool_function": ("tool",),
+    "triolet.ports.tools": (
+        "Tool",
+        "Toolkit",
+    ),
+}
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value  # found once, then an ordinary attribute
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

@@ -13,7 +13,7 @@ from triolet.ports.canonical import encode_trusted
 from triolet.ports.errors import Corrupt, InvalidJson, InvalidValue
 from triolet.ports.identity import BatchId, Epoch, Instant, RunId
 from triolet.ports.records import RECORD_TYPES, Record
-from triolet.ports.schema import Codec, codec_for
+from triolet.ports.schema import codec_for
 from triolet.ports.strict_json import JsonLimits, JsonValue, parse
 
 BATCH_LIMITS: Final = JsonLimits(max_bytes=64 * 1024 * 1024, max_depth=32)
@@ -60,12 +60,10 @@ class UnsupportedRecord(Corrupt):
         return f"no reader for record {self.kind!r} version {self.version}"
 
 
-_CODECS: Final[dict[tuple[str, int], Codec[Record]]] = {
-    (family.kind, family.version): codec_for(family) for family in RECORD_TYPES
+_FAMILIES: Final[dict[tuple[str, int], type[Record]]] = {
+    (family.kind, family.version): family for family in RECORD_TYPES
 }
-_CODEC_OF: Final[dict[type[Record], Codec[Record]]] = {
-    family: _CODECS[family.kind, family.version] for family in RECORD_TYPES
-}
+_KNOWN: Final = frozenset(RECORD_TYPES)
 
 
 def encode_batch(batch: Batch) -> bytes:
@@ -79,11 +77,11 @@ def encode_batch(batch: Batch) -> bytes:
         raise InvalidValue(subject="batch", violations=(fault,))
     records: list[JsonValue] = []
     for index, record in enumerate(batch.records):
-        codec = _CODEC_OF.get(type(record))
-        if codec is None:
+        family = type(record)
+        if family not in _KNOWN:
             raise InvalidValue(subject="batch", violations=((f"/records/{index}", "is no record"),))
         try:
-            body = cast("dict[str, JsonValue]", codec.encode(record))
+            body = cast("dict[str, JsonValue]", codec_for(family).encode(record))
         except InvalidValue as error:
             raise error.below(f"/records/{index}") from None
         body["kind"] = record.kind
@@ -143,11 +141,11 @@ def _fault_of_head(at: object, epoch: object, id_: object, run: object, records:
 def _decode_record(row: JsonValue, place: str) -> Record:
     match row:
         case {"kind": str(kind), "version": int(version), **body} if version is not True and version is not False:
-            codec = _CODECS.get((kind, version))
-            if codec is None:
+            family = _FAMILIES.get((kind, version))
+            if family is None:
                 raise UnsupportedRecord(kind=kind[:80], version=version)
             try:
-                return codec.decode(cast("dict[str, JsonValue]", body), BATCH_LIMITS)
+                return codec_for(family).decode(cast("dict[str, JsonValue]", body), BATCH_LIMITS)
             except InvalidValue as error:
                 pointer, problem = error.violations[0]
                 raise CorruptBatch(place=place + pointer, problem=problem) from error

@@ -1,9 +1,9 @@
 """Strict JSON: the one form in which JSON enters, and the check that a Python value is it.
 
 Decides what strict JSON is: RFC 8259 in valid UTF-8, no duplicate key, no lone surrogate, no NaN or infinity, no
-integer of 2^53 or more (use a string), and no more bytes or levels than `JsonLimits` says. Refusals are
-`InvalidJson` and name the place. Never coerces, repairs or re-orders anything, and never repeats a value in an
-error.
+integer of 2^53 or more (use a string), no float that canonical JSON would write as such an integer, and no more
+bytes or levels than `JsonLimits` says. Refusals are `InvalidJson` and name the place. Never coerces, repairs or
+re-orders anything, and never repeats a value in an error.
 
 The ordinary document is checked in C. What orjson does not refuse is detected by necessary conditions that are
 cheap and provably never miss (see `_surely_exact`); only a document that meets one of them pays for an exact second
@@ -32,6 +32,10 @@ JsonText = NewType("JsonText", str)
 MAX_INTEGER: Final = 2**53 - 1
 """The largest magnitude of an integer that every JSON reader keeps exact."""
 
+EXPONENTS_FROM: Final = 1e21
+"""From here on canonical JSON writes whole numbers with an exponent. Below, it writes them as integers, so those
+floats that are whole and larger than `MAX_INTEGER` are not strict JSON: nobody could read their canonical form."""
+
 DEEPEST: Final = 250
 """The deepest nesting that any limit may allow: the encoder's own bound is 254."""
 
@@ -43,7 +47,12 @@ WHOLE_FLOATS: Final = 4
 # `type` with one argument, said so that both type checkers know what comes out.
 _class_of: Final = cast(Callable[[object], type[object]], type)
 _TOO_LARGE: Final = "an integer of 2^53 or more (use a string)"
-_DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
+_HUGE: Final = "a whole number from 2^53 to 10^21, which canonical JSON writes as an integer (use a string)"
+
+# Marks of numbers: every digit becomes a 0, and every E an e.
+_MARKS: Final = bytes.maketrans(b"123456789E", b"000000000e")
+_EXPONENT: Final = b"0e"
+_SIXTEEN_DIGITS: Final = b"0" * 16
 _NINETEEN_DIGITS: Final = b"0" * 19
 
 
@@ -84,8 +93,11 @@ def parse(data: bytes | str, limits: JsonLimits = DEFAULT_LIMITS) -> JsonValue:
         again = orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
     except orjson.JSONEncodeError:
         _refuse(data, limits, _TOO_LARGE)
-    if again != data and not _surely_exact(data, again):
+    marks = data.translate(_MARKS)
+    if again != data and not _surely_exact(data, again, marks):
         _look_closely(data, limits)
+    if _EXPONENT in marks or _SIXTEEN_DIGITS in marks:
+        check(value, limits)  # perhaps a huge whole number written as a float
     return value
 
 
@@ -103,19 +115,15 @@ def _encoded(text: str) -> bytes:
         raise InvalidJson(problem="a lone surrogate", offset=offset) from None
 
 
-def _surely_exact(data: bytes, again: bytes) -> bool:
+def _surely_exact(data: bytes, again: bytes, marks: bytes) -> bool:
     """Whether `data` certainly has no duplicate key and no integer beyond 64 bits; False means "look closely".
 
     `again` is the compact encoding of the decoded value. Every key of a document brings one colon, and decoding
     drops a duplicate key with its value; so if nothing was dropped both texts hold equally many colons, and if
-    something was, `again` has fewer, unless an escaped colon turned into a plain one. An integer beyond 64 bits has
-    at least 19 digits in a row.
+    something was, `again` has fewer, unless an escaped colon turned into a plain one. An integer beyond 64 bits,
+    which orjson reads as a float, has at least 19 digits in a row.
     """
-    return (
-        again.count(b":") == data.count(b":")
-        and b"\\u003" not in data
-        and _NINETEEN_DIGITS not in data.translate(_DIGITS)
-    )
+    return again.count(b":") == data.count(b":") and b"\\u003" not in data and _NINETEEN_DIGITS not in marks
 
 
 def _look_closely(data: bytes, limits: JsonLimits) -> None:
@@ -142,7 +150,7 @@ def _bounded(digits: str) -> None:
 def _deeper(value: JsonValue, levels: int) -> bool:
     # Level by level, so that no nesting can exhaust the Python stack.
     level: list[JsonValue] = [value]
-    for _ in range(levels + 1):
+    for _ in range(levels):
         level = [
             child
             for node in level
@@ -238,7 +246,12 @@ class _Survey:
                 elif kind is float:
                     if not math.isfinite(child):
                         raise _Fault("a number that is not finite", child)
-                    self.traits |= FLOATS | WHOLE_FLOATS if child.is_integer() else FLOATS
+                    if not child.is_integer():
+                        self.traits |= FLOATS
+                    elif MAX_INTEGER < abs(child) < EXPONENTS_FROM:
+                        raise _Fault(_HUGE, child)
+                    else:
+                        self.traits |= FLOATS | WHOLE_FLOATS
                 elif kind is not bool and child is not None:
                     raise _Fault(f"a value of type {kind.__name__}", child)
         except _Fault as fault:

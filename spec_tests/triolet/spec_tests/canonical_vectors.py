@@ -1,7 +1,7 @@
 """Makes the golden vectors of canonical JSON, its digests and the digest chain: `vectors/canonical.json`.
 
-Decides the cases. The results come from the `rfc8785` package and from `hashlib` used as the vectors' own notes say, not
-from Triolet, so that they check it. An implementation in another language reads the file alone. Run as
+Decides the cases. The results come from the `rfc8785` package and from `hashlib` used as the vectors' own notes
+say, not from Triolet, so that they check it. An implementation in another language reads the file alone. Run as
 ``python -m triolet.spec_tests.canonical_vectors`` to write the file anew. (STORE-005)
 """
 
@@ -17,7 +17,7 @@ PATH: Final = Path(__file__).parent / "vectors" / "canonical.json"
 TAG: Final = "triolet/vector/1"
 
 _NUMBERS: Final = (
-    "[0, -0, -0.0, 1.0, 1e2, 0.1, -0.5, 4.50, 2e-3, 0.000001, 1e-7, 1e-27, 1E30, 123456789012345680.0, 1e21,"
+    "[0, -0, -0.0, 1.0, 1e2, 0.1, -0.5, 4.50, 2e-3, 0.000001, 1e-7, 1e-27, 1E30, 1e21,"
     " 5e-324, 1.7976931348623157e308, 333333333.33333329, 9007199254740991, -9007199254740991]"
 )
 
@@ -52,6 +52,8 @@ _REFUSED: Final = {
     "-2^53": ("[-9007199254740992]", "/0"),
     "twenty digits": ('{"a": {"b": 12345678901234567890}}', "/a/b"),
     "thirty digits": ("[0, 123456789012345678901234567890]", "/1"),
+    "2^53 as a float": ('{"n": 9007199254740992.0}', "/n"),
+    "a whole number below 10^21": ("[0.5, 1e20]", "/1"),
     "a duplicate key": ('{"a": {"x": 1, "x": 2}}', "/a/x"),
     "a duplicate key behind an escape": ('{"a": 1, "\\u0061": "\\u003a"}', "/a"),
     "a lone high surrogate": ('["\\ud800"]', "/0"),
@@ -68,8 +70,8 @@ _NOTES: Final = [
     "canonical: the RFC 8785 encoding of input, which is strict JSON.",
     "digest: 'sha256:' + hex(SHA-256('triolet' NUL tag NUL canonical)), all text as UTF-8.",
     "refused: input is not strict JSON; pointer (RFC 6901) names the first fault.",
-    "chain: link = 'sha256:' + hex(SHA-256('triolet' NUL 'triolet/chain/1' NUL previous NUL sequence length body));"
-    " sequence and length (of body) are unsigned 64-bit big-endian, previous is text and starts as genesis.",
+    "chain: link = 'sha256:' + hex(SHA-256('triolet' NUL 'triolet/chain/1' NUL previous NUL sequence length body)).",
+    "sequence, length (of body): unsigned 64-bit big-endian. previous: the link before as text; genesis is the first.",
     "genesis: the digest of no bytes under the tag 'triolet/genesis/1'.",
 ]
 

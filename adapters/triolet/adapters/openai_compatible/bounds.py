@@ -39,11 +39,11 @@ def _count(_: object, attribute: "attrs.Attribute[Any]", value: int) -> None:
 class Timeouts:
     """Seconds that a server may take. Running out of any of them is `ModelUnavailable` with reason ``timeout``.
 
-    `connect`: until a connection stands, after as long again at most for a free place among `Limits.connections`. `first`: from sending the request to the
-    first line of the answer, which takes as long as the model reads the prompt and thinks in private. `idle`: between
-    two lines; a comment line is a sign of life, half a line is not. `linger`: how long usage and the end of the stream
-    are waited for once the answer is complete; running out of it is no error. A limit for the whole answer is the
-    caller's to set, with a Trio deadline.
+    `connect`: until a connection stands, after as long again at most for a free place among `Limits.connections`.
+    `first`: from sending the request to the first line of the answer, which takes as long as the model reads the
+    prompt and thinks in private. `idle`: between two lines; a comment line is a sign of life, half a line is not.
+    `linger`: how long usage and the end of the stream are waited for once the answer is complete; running out of it is
+    no error. A limit for the whole answer is the caller's to set, with a Trio deadline.
     """
 
     connect: float = attrs.field(default=10.0, validator=_seconds)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 
 from triolet.adapters.openai_compatible.clean_text import CleanText
+from triolet.adapters.openai_compatible.provider_json import as_list, as_object
 from triolet.ports.language_model import CallChunk, CallOpened, MalformedResponse, ModelPart
 
 _LEGACY: Final = -1
@@ -36,26 +37,27 @@ class CallReader:
 
     def read(self, deltas: object) -> list[ModelPart]:
         """The parts of a delta's ``tool_calls``. Raises `MalformedResponse` for what no list of calls can be."""
-        if not isinstance(deltas, list):
+        listed = as_list(deltas)
+        if listed is None:
             raise MalformedResponse(problem="tool_calls is no list")
         parts: list[ModelPart] = []
-        for position, delta in enumerate(deltas):
-            if not isinstance(delta, dict):
+        for position, delta in enumerate(map(as_object, listed)):
+            if delta is None:
                 raise MalformedResponse(problem="a tool call is no object")
             place = delta.get("index")
-            function = delta.get("function")
             parts += self._one(
                 place if type(place) is int and place >= 0 else position,
                 _text(delta, "id"),
-                function if isinstance(function, dict) else {},
+                as_object(delta.get("function")) or {},
             )
         return parts
 
     def read_legacy(self, function: object) -> list[ModelPart]:
         """The parts of a delta's ``function_call``, of which a response has one at most."""
-        if not isinstance(function, dict):
+        found = as_object(function)
+        if found is None:
             raise MalformedResponse(problem="function_call is no object")
-        return self._one(_LEGACY, None, function)
+        return self._one(_LEGACY, None, found)
 
     def finish(self) -> list[ModelPart]:
         """What was held back because its second half could have followed."""
@@ -94,6 +96,4 @@ def _text(values: Mapping[str, Any], name: str) -> str | None:
     found = values.get(name)
     if found is None or isinstance(found, str):
         return found
-    if name == "arguments" and isinstance(found, dict):
-        raise MalformedResponse(problem="arguments of a tool call are an object, where text is due")
     raise MalformedResponse(problem=f"{name} of a tool call is no text")

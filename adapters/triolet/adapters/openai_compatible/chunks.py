@@ -1,22 +1,20 @@
 """Chat-completion chunks, read as response parts.
 
 Decides what in a chunk is text, reasoning, a call, usage or an end, and which of the providers' finish reasons mean
-which of ours. An empty delta is no part. The finish reason is held until the stream ends, so that usage precedes it and a
-server that repeats it does no harm; without one the response counts as cut, even behind ``[DONE]``, because that only
-says that the stream is over (RUN-004). A reason outside the table is `MalformedResponse`: read as a stop, it could let
-calls of a broken answer run. It judges no sequence of parts; the kernel's reducer does. (CAP-017)
+which of ours. An empty delta is no part. The finish reason is held until the stream ends, so that usage precedes it
+and a server that repeats it does no harm; without one the response counts as cut, even behind ``[DONE]``, because that
+only says that the stream is over (RUN-004). A reason outside the table is `MalformedResponse`: read as a stop, it could
+let calls of a broken answer run. It judges no sequence of parts; the kernel's reducer does. (CAP-017)
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
-
-import orjson
 
 from triolet.adapters.openai_compatible.bounds import Limits
 from triolet.adapters.openai_compatible.calls import CallReader
 from triolet.adapters.openai_compatible.clean_text import CleanText
 from triolet.adapters.openai_compatible.errors import stream_error
+from triolet.adapters.openai_compatible.provider_json import as_list, as_object, load
 from triolet.adapters.openai_compatible.usage import read_usage
 from triolet.ports.language_model import (
     Finished,
@@ -76,15 +74,15 @@ class ChunkReader:
         if chunk.get("error") is not None or chunk.get("object") == "error":
             raise stream_error(self._model, chunk.get("error", chunk))
         parts: list[ModelPart] = []
-        choices = chunk.get("choices")
-        if choices is not None and not isinstance(choices, list):
+        choices = as_list(chunk.get("choices") or [])
+        if choices is None:
             raise MalformedResponse(problem="choices is no list")
-        for choice in choices or ():
-            if not isinstance(choice, dict):
+        for choice in map(as_object, choices):
+            if choice is None:
                 raise MalformedResponse(problem="a choice is no object")
             if choice.get("index") in (0, None):
                 parts += self._choice(choice)
-        if isinstance(figures := chunk.get("usage"), dict):
+        if (figures := as_object(chunk.get("usage"))) is not None:
             usage = read_usage(figures)
             if usage is not None and usage != self._usage:
                 self._usage = usage
@@ -105,10 +103,10 @@ class ChunkReader:
         return parts
 
     def _choice(self, choice: Mapping[str, Any]) -> list[ModelPart]:
-        delta = choice.get("delta")
-        if delta is not None and not isinstance(delta, dict):
+        delta = as_object(choice.get("delta") or {})
+        if delta is None:
             raise MalformedResponse(problem="a delta is no object")
-        parts = self._delta(delta or {})
+        parts = self._delta(delta)
         reason = choice.get("finish_reason")
         if reason is not None and reason != "":
             self._end(reason)
@@ -144,20 +142,12 @@ class ChunkReader:
 
 def _parse(data: str) -> dict[str, Any]:
     try:
-        chunk: Any = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        chunk = _parse_leniently(data)
-    if not isinstance(chunk, dict):
+        chunk = as_object(load(data))
+    except ValueError:
+        raise MalformedResponse(problem="an event that is not JSON") from None
+    if chunk is None:
         raise MalformedResponse(problem="an event that is no JSON object")
     return chunk
-
-
-def _parse_leniently(data: str) -> Any:
-    # Half a surrogate pair is an error to orjson and a matter of repair here.
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        raise MalformedResponse(problem="an event that is not JSON") from None
 
 
 def _string(delta: Mapping[str, Any], name: str) -> str:

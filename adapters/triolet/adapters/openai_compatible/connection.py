@@ -6,23 +6,23 @@ no longer wanted. It asks once: no retry, no redirect (F-053). It knows no tool 
 No cancel scope is held across a yield: each read waits in a scope of its own, in a plain coroutine.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
 import httpx2
-import orjson
 import trio
 
 from triolet.adapters.openai_compatible.bounds import Limits, Timeouts
 from triolet.adapters.openai_compatible.chunks import ChunkReader
 from triolet.adapters.openai_compatible.errors import answer_error, stream_error, transport_error
+from triolet.adapters.openai_compatible.provider_json import as_object, load
 from triolet.adapters.openai_compatible.sse import Event, EventParser
 from triolet.ports.language_model import MalformedResponse, ModelPart, ModelUnavailable
 
 _CLOSING_SECONDS: Final = 5.0
 _DRAIN_SECONDS: Final = 0.25
-"""How long the end of the HTTP body is waited for behind ``[DONE]``: worth it, since the connection can be kept then."""
+"""How long the end of the HTTP body is waited for behind ``[DONE]``: after it, the connection can be used again."""
 
 _DONE: Final = "[DONE]"
 
@@ -45,7 +45,7 @@ class Chat:
         return self._model
 
     @asynccontextmanager
-    async def ask(self, body: bytes) -> AsyncIterator[AsyncGenerator[ModelPart, None]]:
+    async def ask(self, body: bytes) -> AsyncGenerator[AsyncGenerator[ModelPart, None], None]:
         """Post `body`, and yield the answer's parts. Leaving the scope closes the connection of an unfinished answer.
 
         Raises `ModelUnavailable`, `ModelRefused` or `ContextTooLarge` on entering or between parts, and
@@ -144,7 +144,7 @@ def _require_stream(response: httpx2.Response) -> None:
 
 def _reported(data: str) -> object:
     try:
-        found = orjson.loads(data)
-    except orjson.JSONDecodeError:
+        found = load(data)
+    except ValueError:
         return data
-    return found.get("error", found) if isinstance(found, dict) else found
+    return (as_object(found) or {}).get("error", found)

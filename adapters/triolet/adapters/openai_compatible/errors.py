@@ -1,8 +1,8 @@
 """What a failed request means to the caller: one typed error for each HTTP answer and each transport fault.
 
 Decides by status, and by the code and type that the error's JSON body states; a body's prose is only searched for the
-words by which servers without codes say that a prompt is too long. Never puts a word of the provider into an error, since
-it may quote the request (SEC-006), and never retries (F-053). `retry_after` is the provider's advice, handed on. (RUN-027)
+words by which servers without codes say that a prompt is too long (RUN-027). Never puts a word of the provider into an
+error, since it may quote the request (SEC-006). Never retries (F-053); a provider's advice when to do so is handed on.
 """
 
 import email.utils
@@ -10,12 +10,12 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import attrs
 import httpx2
-import orjson
 
+from triolet.adapters.openai_compatible.provider_json import as_object, load
 from triolet.ports.errors import TrioletError
 from triolet.ports.language_model import ContextTooLarge, ModelRefused, ModelUnavailable
 
@@ -39,10 +39,10 @@ _REQUEST_CODES: Final = _CONTEXT_CODES | _CONTENT_CODES | _QUOTA_CODES | _LOST_C
 def answer_error(model: str, status: int, headers: Mapping[str, str], body: bytes) -> TrioletError:
     """The error for an HTTP answer whose status is not 200. `body` may be cut."""
     try:
-        document: Any = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        document = None
-    facts = _facts(document.get("error", document) if isinstance(document, dict) else None)
+        document = as_object(load(body)) or {}
+    except ValueError:
+        document = {}
+    facts = _facts(document.get("error", document))
     return _classify(model, status, status, retry_after(headers), facts)
 
 
@@ -88,7 +88,7 @@ class _Facts:
 
 
 def _facts(error: object) -> _Facts:
-    found: dict[str, Any] = error if isinstance(error, dict) else {"message": error}
+    found = as_object(error) or {"message": error}
     stated = (found.get("code"), found.get("type"), found.get("status"))
     texts = frozenset(text for text in stated if isinstance(text, str))
     numbers = [number for number in stated if type(number) is int]

@@ -2,9 +2,9 @@
 
 Decides how one response is made in two calls. The first may only say ``{"tool": <a tool's name, or the answer>}``; the
 second may only say that tool's arguments, or the answer in the output schema. A small model that gets both at once
-mixes them up. A call is left out where there is nothing to decide: no tool declared, an answer demanded, one tool left, or
-arguments of which there is only one value. A response holds one tool call at most. Without an output schema the answer
-is free text.
+mixes them up. A call is left out where there is nothing to decide: no tool declared, an answer demanded, one tool
+left, or arguments of which there is only one value. A response holds one tool call at most. Without an output schema
+the answer is free text.
 
 Usage is the sum of both calls. A first call cut short is a response cut short, without any tool call (RUN-004). Both
 calls share one `ModelRequest`; neither is ever repeated (F-053).
@@ -132,7 +132,7 @@ class TwoStages:
         messages = [encode({"role": "system", "content": system})] if system else []
         messages += encoded_turns(shown)
         fields = {} if form is None else {"response_format": response_format(form, strict=self._strict)}
-        return self._bodies.body(messages, request.settings, most_tokens=most_tokens, **fields)
+        return self._bodies.body(messages, request.settings, fields, most_tokens)
 
     def _shown(self, request: ModelRequest, answer: str) -> list[ChatTurn]:
         """The worked examples that fit, and the history."""

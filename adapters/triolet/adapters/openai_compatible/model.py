@@ -5,7 +5,7 @@ answer is the tool protocol's and the connection's business.
 """
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -23,6 +23,9 @@ from triolet.ports.strict_json import JsonValue
 
 Protocol = Literal["native", "json-schema"] | JsonSchema
 
+_OPEN_SETTINGS: Final = ModelSettings()
+_TIMEOUTS: Final = Timeouts()
+_LIMITS: Final = Limits()
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 
 
@@ -34,14 +37,14 @@ async def open_openai_compatible(
     api_key: str | None = None,
     provider: str = "openai-compatible",
     protocol: Protocol = "native",
-    defaults: ModelSettings = ModelSettings(),
+    defaults: ModelSettings = _OPEN_SETTINGS,
     strict_schemas: bool = False,
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
     extra: Mapping[str, JsonValue] | None = None,
-    timeouts: Timeouts = Timeouts(),
-    limits: Limits = Limits(),
+    timeouts: Timeouts = _TIMEOUTS,
+    limits: Limits = _LIMITS,
     use_environment: bool = True,
-) -> AsyncIterator[LanguageModel]:
+) -> AsyncGenerator[LanguageModel, None]:
     """Open a model; requests go to ``{base_url}/chat/completions``.
 
     `api_key` is sent as a bearer token and kept nowhere else. `provider` and `model` are the model's identity.

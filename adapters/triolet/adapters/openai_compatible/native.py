@@ -51,7 +51,7 @@ class Native:
                 fields["tool_choice"] = encode(_choice(request.tool_choice))
         if request.output is not None:
             fields["response_format"] = response_format(request.output, strict=self._strict)
-        return self._bodies.body(messages, request.settings, **fields)
+        return self._bodies.body(messages, request.settings, fields)
 
 
 def _choice(choice: ToolChoice) -> object:

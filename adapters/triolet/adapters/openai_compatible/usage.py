@@ -8,6 +8,7 @@ the report is marked `at_least`. It never fails an answer over its bill.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from triolet.adapters.openai_compatible.provider_json import as_object
 from triolet.ports.usage import Usage
 
 _LARGEST: Final = 2**40
@@ -58,8 +59,7 @@ def add_usage(first: Usage, second: Usage) -> Usage:
 
 
 def _details(figures: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = figures.get(name)
-    return found if isinstance(found, dict) else {}
+    return as_object(figures.get(name)) or {}
 
 
 def _count(figures: Mapping[str, Any], name: str) -> int | None:

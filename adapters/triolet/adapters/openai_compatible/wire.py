@@ -1,15 +1,14 @@
 """Requests as chat-completion bodies.
 
 Decides how messages, tools, settings and output schemas are spelt in JSON for a ``/chat/completions`` endpoint, and
-refuses what that protocol cannot carry before anything is sent. Sends nothing. Call IDs on the wire are the kernel's own
-(TOOL-001), shortened to a digest where they break the length that providers allow. A message is encoded once
-and its bytes are copied from then on, so a turn pays for what is new.
+refuses what that protocol cannot carry before anything is sent. Sends nothing. Call IDs on the wire are the kernel's
+own (TOOL-001), shortened to a digest where they break the length that providers allow.
 """
 
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import attrs
 import orjson
@@ -44,7 +43,7 @@ def encode(value: object) -> bytes:
 
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
-        return dict(value)
+        return dict(cast("Mapping[str, object]", value))
     raise TypeError
 
 
@@ -177,7 +176,11 @@ class Bodies:
         return self._tools.of(tools)
 
     def body(
-        self, messages: Iterable[bytes], settings: ModelSettings, *, most_tokens: int | None = None, **fields: bytes
+        self,
+        messages: Iterable[bytes],
+        settings: ModelSettings,
+        fields: Mapping[str, bytes],
+        most_tokens: int | None = None,
     ) -> bytes:
         """A whole body. `fields` are further members whose values are JSON; `most_tokens` lowers the token limit."""
         pieces = [self._head]

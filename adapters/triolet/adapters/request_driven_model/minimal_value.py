@@ -13,7 +13,7 @@ from typing import Final, cast
 from urllib.parse import unquote
 
 from triolet.adapters.request_driven_model.scalar_values import NoMinimalValue, Schema, numbers, size, strings
-from triolet.ports.errors import InvalidValue
+from triolet.ports.errors import InvalidJson, InvalidValue
 from triolet.ports.schema import raw_codec
 from triolet.ports.strict_json import JsonValue
 
@@ -23,13 +23,16 @@ _TRIES: Final = 200
 def minimal_value(schema: Mapping[str, object]) -> JsonValue:
     """The smallest value by `schema`. Raises `NoMinimalValue`, or `UnrenderableSchema` if it is none."""
     codec = raw_codec(cast("Schema", schema), "schema")
-    maker = _Maker(codec.schema)
-    for value in islice(maker.values(maker.root), _TRIES):
-        try:
-            codec.decode(value)
-        except InvalidValue:
-            continue
-        return value
+    try:
+        maker = _Maker(codec.schema)
+        for value in islice(maker.values(maker.root), _TRIES):
+            try:
+                codec.decode(value)
+            except (InvalidValue, InvalidJson):
+                continue
+            return value
+    except RecursionError:
+        raise NoMinimalValue(reason="its candidates nest too deep") from None
     raise NoMinimalValue(reason="no candidate is valid")
 
 

@@ -7,20 +7,22 @@ redaction, then the run's bound (TOOL-002, RUN-022). An exception's text never e
 from typing import Any, Final
 
 from triolet.kernel.machine.outcome_table import broken
+from triolet.kernel.pipeline.repair import repaired
 from triolet.ports.canonical import encode_text
 from triolet.ports.errors import InvalidJson, InvalidValue
 from triolet.ports.outcomes import Outcome, ToolFailure, ToolSuccess
+from triolet.ports.schema import Codec
 from triolet.ports.strict_json import JsonText, JsonValue, check
 from triolet.ports.tools import Tool
 
 _ENVELOPE_OVERHEAD: Final = 128
+_NUL: Final = "\\u0000"
 
 
 def settle_output(tool: Tool[Any, Any], output: object, limit: int) -> Outcome:
     """The outcome of a handler that returned `output`; an encoding of more than `limit` bytes is cut."""
     try:
-        encoded = tool.output.encode(output)
-        text = encode_text(_redacted(tool, encoded))
+        text = _encoded(tool, tool.output, output)
     except (InvalidJson, InvalidValue) as error:
         return broken("output", type(error).__name__, tool.execution)
     return _bounded(text, limit)
@@ -31,7 +33,7 @@ def settle_exception(tool: Tool[Any, Any], error: Exception, limit: int) -> Outc
     for failure, codec in tool.failures.items():
         if isinstance(error, failure):
             try:
-                payload = encode_text(_redacted(tool, codec.encode(error)))
+                payload = _encoded(tool, codec, error)
             except (InvalidJson, InvalidValue):
                 break
             bounded = _bounded(payload, limit)
@@ -39,12 +41,17 @@ def settle_exception(tool: Tool[Any, Any], error: Exception, limit: int) -> Outc
     return broken("exception", type(error).__name__[:100], tool.execution)
 
 
-def _redacted(tool: Tool[Any, Any], encoded: JsonValue) -> JsonValue:
-    if tool.redact is None:
-        return encoded
-    redacted = tool.redact(encoded)
-    check(redacted)
-    return redacted
+def _encoded(tool: Tool[Any, Any], codec: Codec[Any], value: object) -> JsonText:
+    try:
+        encoded = codec.encode(value)
+    except (InvalidJson, InvalidValue):
+        # Broken text is not the handler's fault: what it read outside may be anything. Every other fault stays.
+        encoded = codec.encode(repaired(value))
+    if tool.redact is not None:
+        encoded = tool.redact(encoded)
+        check(encoded)
+    text = encode_text(encoded)
+    return encode_text(repaired(encoded)) if _NUL in text else text
 
 
 def _bounded(text: JsonText, limit: int) -> ToolSuccess:

@@ -29,7 +29,7 @@ from triolet.ports.schema.shapes import (
     UnionShape,
     bare,
 )
-from triolet.ports.strict_json import MAX_INTEGER, JsonValue, check
+from triolet.ports.strict_json import EXPONENTS_FROM, MAX_INTEGER, JsonValue, check
 
 # `type` with one argument, said so that both type checkers know what comes out.
 _class_of: Final = cast(Callable[[object], type[object]], type)
@@ -130,6 +130,8 @@ def _number(value: Any) -> JsonValue:
         raise _wrong("float", value)
     if not math.isfinite(value):
         raise Misfit("a number that is not finite")
+    if MAX_INTEGER < abs(value) < EXPONENTS_FROM and value.is_integer():
+        raise Misfit("a whole number of 2^53 or more (use a string)")
     return value
 
 

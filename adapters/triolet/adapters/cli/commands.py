@@ -1,0 +1,87 @@
+"""The table of subcommands, and how a command line reaches one of them.
+
+Decides the names under `triolet` and the line of help for each. A subcommand's module is imported only when it is
+asked for, so that `triolet --help` costs no more than click. It runs nothing by itself.
+"""
+
+import importlib
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "demo": (
+        "triolet.adapters.cli.demo.command:demo",
+        "Run an agent on a real folder, with a model inside this machine.",
+    ),
+}
+"""Name: where its click command is, and its line of help."""
+
+
+class CommandFailed(Exception):
+    """A subcommand cannot do what was asked. `line` is all that its user is told; `status` is the exit status."""
+
+    def __init__(self, line: str, status: int = 1) -> None:
+        super().__init__(line)
+        self.line = " ".join(line.split())
+        self.status = status
+
+
+class _Subcommands(click.Group):
+    """Finds subcommands in the table."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SUBCOMMANDS:
+            return None
+        module, _, name = SUBCOMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in SUBCOMMANDS.items()])
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"triolet {version('triolet')}")
+        ctx.exit()
+
+
+@click.group(
+    name="triolet",
+    cls=_Subcommands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+def triolet() -> None:
+    """An agent kernel for Trio."""
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run the subcommand that `arguments` name and return its exit status.
+
+    Raises `CommandFailed`, also for a command line that is wrong.
+    """
+    try:
+        status: object = triolet.main(args=list(arguments), prog_name="triolet", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx is not None else error.format_message(), err=True)
+        return 2
+    except click.UsageError as error:
+        where = "triolet" if error.ctx is None else error.ctx.command_path
+        raise CommandFailed(f"{error.format_message()} See: {where} --help", 2) from error
+    except click.ClickException as error:
+        raise CommandFailed(error.format_message(), error.exit_code) from error
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    # A group without a subcommand has shown its help and returns nothing.
+    return status if isinstance(status, int) else 0

@@ -1,0 +1,48 @@
+"""The demo's agent, and what a small model is shown so that it can play it.
+
+Decides instructions, limits and worked examples. The examples are about files that do not exist; they show how each
+tool is called and how its result becomes an answer, and are given to the model's adapter, not to the agent: a larger
+model needs none.
+"""
+
+from typing import Any, Final
+
+from triolet.adapters.cli.demo.answer import Reply, reply_type
+from triolet.adapters.cli.demo.folder import Folder
+from triolet.adapters.cli.demo.tools import make_toolkit
+from triolet.kernel import Agent, Policy
+from triolet.ports.identity import AgentId
+from triolet.ports.language_model import ModelSettings, ToolChoice
+
+INSTRUCTIONS: Final = "You answer questions about the files in a folder."
+MAX_QUESTION: Final = 500
+"""Characters of a question: a small model's context is small."""
+
+POLICY: Final = Policy(
+    max_turns=5,
+    max_tool_calls=8,
+    max_seconds=180.0,
+    exhaustion="final-answer",
+    result_bytes=1_500,
+)
+SETTINGS: Final = ModelSettings(temperature=0.0, max_output_tokens=512)
+
+
+def make_agent(folder: Folder) -> Agent[str, Reply]:
+    """The agent that answers questions about `folder`."""
+    output: type[Any] = reply_type(folder)
+    return Agent(
+        id=AgentId("folder-reader"),
+        input=str,
+        output=output,
+        instructions=INSTRUCTIONS,
+        toolkit=make_toolkit(folder),
+        policy=POLICY,
+        tool_choice=_choice,
+        settings=SETTINGS,
+    )
+
+
+def _choice(turn: int) -> ToolChoice:
+    # Without a look at the folder nothing can be said about it; after that the model decides when to answer.
+    return "required" if turn == 1 else "auto"

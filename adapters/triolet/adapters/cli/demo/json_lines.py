@@ -1,0 +1,36 @@
+"""The demo as JSON lines, for programs: one event a line, and the result as the last.
+
+Decides the shape of those lines. An event is encoded by its own schema, with `kind` first; what all events of a run
+share stands once, in `run-began`. Fields are only ever added. Nothing is rounded, and nothing is left out.
+"""
+
+from typing import Final
+
+import attrs
+import orjson
+
+from triolet.adapters.cli.demo.answer import Answer
+from triolet.ports.events import Event
+from triolet.ports.schema import codec_for
+from triolet.ports.strict_json import JsonValue
+
+_SHARED: Final = "trace"
+
+
+def event_line(event: Event) -> str:
+    """One event as a line, without its line feed."""
+    fields = codec_for(type(event)).encode(event)
+    shared = fields.pop(_SHARED)
+    line = {"kind": event.kind, "sequence": event.sequence, "at": event.at}
+    if event.kind == "run-began":
+        line |= shared
+    return _line(line | fields)
+
+
+def result_line(answer: Answer | None, **facts: JsonValue) -> str:
+    """The last line: the answer, or null where the run has none, and what else is known."""
+    return _line({"kind": "result", "answer": None if answer is None else attrs.asdict(answer)} | facts)
+
+
+def _line(fields: dict[str, JsonValue]) -> str:
+    return orjson.dumps(fields).decode()

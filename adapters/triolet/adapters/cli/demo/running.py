@@ -1,0 +1,68 @@
+"""The demo's run: folder, model, kernel and report put together.
+
+Decides the order in which they are opened and what an interruption means at each point. What is asked and shown is
+decided elsewhere.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+from triolet.adapters.cli.commands import CommandFailed
+from triolet.adapters.cli.demo.agent import make_agent
+from triolet.adapters.cli.demo.answer import Answer, Ledger, answer_from
+from triolet.adapters.cli.demo.folder import Folder
+from triolet.adapters.cli.demo.interruption import listening
+from triolet.adapters.cli.demo.report import JsonReport, Occasion, Report, TimelineReport
+from triolet.adapters.memory import in_memory
+from triolet.kernel import Aborted, Completed, Failed, open_kernel
+from triolet.ports.errors import TrioletError
+from triolet.ports.language_model import LanguageModel
+
+
+async def run_demo(folder: Folder, shown_folder: str, question: str, *, scripted: bool, as_json: bool) -> int:
+    """Ask `question` about `folder`, report everything, and return 0. Raises `CommandFailed`."""
+    report: Report = JsonReport() if as_json else TimelineReport()
+    report.opening(folder, shown_folder)
+    with trio.CancelScope() as scope, listening(scope.cancel) as interruption:
+        agent = make_agent(folder)
+        ledger = Ledger()
+        try:
+            async with (
+                _open_model(folder, scripted=scripted) as model,
+                open_kernel(agents=[agent], capabilities=in_memory(model=model)) as kernel,
+                kernel.stream(agent, question) as run,
+            ):
+                interruption.on_signal = run.cancel
+                async for event in run.events():
+                    ledger.note(event)
+                    report.event(event)
+                result = await run.result()
+        except TrioletError as error:
+            raise CommandFailed(error.message) from error
+        answer: Answer | None = None
+        if isinstance(result, Completed):
+            answer = answer_from(result.output, question, folder, ledger.made)
+        occasion = Occasion(folder=folder, shown_folder=shown_folder, question=question, model=model.identity)
+        report.end(occasion, result, answer)
+        match result:
+            case Completed():
+                return 0
+            case Failed(error=error):
+                raise CommandFailed(error.message)
+            case Aborted() if interruption.number is not None:
+                raise CommandFailed("interrupted; the run was settled as aborted", interruption.status)
+            case Aborted(reason=reason):
+                raise CommandFailed(f"the run was aborted ({reason})")
+    raise CommandFailed("interrupted before the run began", interruption.status)
+
+
+@asynccontextmanager
+async def _open_model(folder: Folder, *, scripted: bool) -> AsyncIterator[LanguageModel]:
+    if scripted:
+        from triolet.adapters.cli.demo.script import scripted_model
+
+        yield scripted_model(folder)
+        return
+    raise CommandFailed("no local model yet")

@@ -1,0 +1,76 @@
+"""A substitute for the model: it plays the demo without one.
+
+Decides by plain rules, from the request alone, which tools are called and what is replied. It drives the same agent and
+the same tools over the same folder as the model does; only the choosing is not a model's.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from triolet.adapters.cli.demo.folder import Folder
+from triolet.adapters.scripted_model import Call, ScriptedModel, Turn, call, reasoning, text, turn
+from triolet.ports.canonical import encode_text
+from triolet.ports.language_model import ModelRequest
+from triolet.ports.messages import Message, Text, ToolMessage, UserMessage
+from triolet.ports.outcomes import outcome_text
+from triolet.ports.strict_json import JsonValue, parse
+
+_LOOK: Final = "Let me see what is there."
+_SAYS_LITTLE: Final = frozenset(
+    "how many much words word files file text mention mentions which what where does have there about from with that"
+    " this many contain contains containing are the and say says".split()
+)
+
+
+def scripted_model(folder: Folder) -> ScriptedModel:
+    """A model for one run: it lists the files, calls what the question seems to want, and replies."""
+
+    def look(_: ModelRequest) -> Turn:
+        return turn(reasoning(_LOOK, chunks=5), call("list_files"))
+
+    def act(request: ModelRequest) -> Turn:
+        return turn(_call_for(_question(request.messages), folder))
+
+    def reply(request: ModelRequest) -> Turn:
+        said = encode_text(_reply_to(request.messages))
+        return turn(text(said, chunks=min(12, len(said))))
+
+    return ScriptedModel((look, act, reply), remember=0)
+
+
+def _call_for(question: str, folder: Folder) -> Call:
+    named, rest = folder.mentioned_in(question)
+    if not named:
+        telling = [word for word in _words(rest) if len(word) > 2 and word.lower() not in _SAYS_LITTLE]
+        # The longest word is likely to be the rarest.
+        return call("search", {"text": max(telling, key=len, default=question)[:60]})
+    if "word" in rest.lower():
+        return call("count_words", {"file": named[0]})
+    return call("read_passage", {"file": named[0], "line": 1})
+
+
+def _reply_to(messages: Sequence[Message]) -> dict[str, JsonValue]:
+    """The reply by the last result, whatever it is."""
+    (result,) = messages[-1].results if isinstance(messages[-1], ToolMessage) else ()
+    told = parse(outcome_text(result.outcome)) if outcome_text(result.outcome).startswith("{") else {}
+    reply: dict[str, JsonValue] = {"file": None, "number": None, "quote": None}
+    match told:
+        case {"file": file, "words": words}:
+            reply |= {"file": file, "number": words}
+        case {"files": files, "names": [first, *_]}:
+            reply |= {"file": first, "number": files}
+        case {"file": file, "text": str() as passage} if passage:
+            reply |= {"file": file, "quote": passage.splitlines()[0][:120]}
+        case _:
+            pass
+    return reply
+
+
+def _question(messages: Sequence[Message]) -> str:
+    (first, *_) = messages
+    parts = first.parts if isinstance(first, UserMessage) else ()
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
+
+
+def _words(line: str) -> list[str]:
+    return "".join(character if character.isalnum() else " " for character in line).split()

@@ -1,0 +1,73 @@
+"""The certificate as a page that a person can read: plain text, one line a case, the verdict last.
+
+Decides the layout only. It shows nothing that is not in the certificate, and hides no row.
+"""
+
+import textwrap
+from collections.abc import Iterator
+from typing import Final
+
+from triolet.spec_tests.certificate import Certificate, Row
+
+_WIDTH: Final = 120
+_MARKS: Final = {
+    "passed": "passed",
+    "failed": "FAILED",
+    "not-applicable": "n/a",
+    "not-exercised": "not exercised",
+    "not-triggered": "not triggered",
+}
+_VERDICTS: Final = {
+    "conforms": "CONFORMS: every executed check passed",
+    "violates": "VIOLATES the requirements named above",
+    "harness-broken": "NO VERDICT: the subject could not be set up, so this says nothing about the adapter",
+    "nothing-executed": "NO VERDICT: nothing was executed",
+}
+
+
+def page(certificate: Certificate) -> str:
+    """The page, ending in a line feed."""
+    return "\n".join(_lines(certificate)) + "\n"
+
+
+def row_line(row: Row) -> str:
+    """One case on one line."""
+    cited = ", ".join(row.requirements)
+    line = f"{_MARKS[row.status]:<13}  {row.duration_ms:>6} ms  {row.case:<40}  {cited}"
+    return line.rstrip()
+
+
+def _lines(certificate: Certificate) -> Iterator[str]:
+    suite, subject = certificate.suite, certificate.subject
+    yield f"Certificate for port {suite.port} (suite version {suite.version}, triolet {suite.distribution})"
+    yield f"target       {certificate.target}"
+    if subject is not None:
+        yield f"subject      {subject.name} {subject.version}"
+        yield f"levers       {', '.join(subject.levers) or 'none'}"
+        for trait, reason in subject.declines.items():
+            yield f"declines     {trait}: {reason}"
+        for name, value in subject.posture.items():
+            yield f"posture      {name}: {value}"
+    where = "in a process of its own" if certificate.isolated else "in the caller's process"
+    environment = certificate.environment
+    yield f"ran          {where}, at most {certificate.limit_seconds} s a case,"
+    yield f"             Python {environment.python}, Trio {environment.trio}, {environment.platform}"
+    yield ""
+    for row in certificate.rows:
+        yield row_line(row)
+        if row.status != "passed":
+            yield from textwrap.wrap(
+                row.reason, _WIDTH, initial_indent=" " * 15, subsequent_indent=" " * 15, break_long_words=True
+            )
+    yield ""
+    yield from _list("shown", certificate.shown)
+    yield from _list("broken", certificate.broken)
+    yield from _list("open", certificate.open)
+    counts = ", ".join(f"{count} {status}" for status, count in certificate.counts.items() if count)
+    yield f"{'rows':<12} {counts}"
+    yield _VERDICTS[certificate.verdict]
+
+
+def _list(title: str, ids: tuple[str, ...]) -> list[str]:
+    text = ", ".join(ids) or "none"
+    return textwrap.wrap(text, _WIDTH, initial_indent=f"{title:<12} ", subsequent_indent=" " * 13)
