@@ -6,7 +6,11 @@ the kernel's preflight compares it with what agents and tools need, and names al
 
 import attrs
 
+from triolet.ports.admission import InputQueue
+from triolet.ports.approval import Approval
+from triolet.ports.authorizer import Authorizer
 from triolet.ports.conversation_store import ConversationStore
+from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.sources import Clock, IdGenerator
 
@@ -19,6 +23,10 @@ class Capabilities:
     conversations: ConversationStore | None = None
     clock: Clock | None = None
     ids: IdGenerator | None = None
+    approval: Approval | None = None
+    authorizer: Authorizer | None = None
+    inbox: Inbox | None = None
+    inputs: InputQueue | None = None
 
 
 CAPABILITY_NAMES: frozenset[str] = frozenset(field.name for field in attrs.fields(Capabilities))

@@ -8,11 +8,12 @@ from typing import ClassVar, Literal
 
 import attrs
 
+from triolet.ports.approval import ApprovalRequest
 from triolet.ports.canonical import Digest
-from triolet.ports.identity import CallId, GrantId, Instant, Principal, RequestId
+from triolet.ports.identity import CallId, GrantId, Instant, Principal, RequestId, RunId
 from triolet.ports.outcomes import Outcome
 from triolet.ports.strict_json import JsonText
-from triolet.ports.tools import ExecutionClass, Risk
+from triolet.ports.tools import ExecutionClass
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -38,34 +39,31 @@ class CallsDecided:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ApprovalRequested:
-    """Somebody must say yes before this call runs (APPR-001). `preview` is redacted and bounded."""
+    """Somebody must say yes before this call runs (APPR-001): the boundary of a suspension (APPR-004)."""
 
     kind: ClassVar[str] = "approval_requested"
     version: ClassVar[int] = 1
-    request: RequestId
-    call: CallId
-    tool: str
-    summary: str
-    targets: tuple[str, ...]
-    risk: Risk
-    preview: str
-    arguments: Digest
-    expires_at: Instant | None
-    denial: Literal["terminal", "recoverable"]
+    request: ApprovalRequest
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ApprovalDecided:
-    """The answer: who, when, why; with edited arguments where the approver changed them."""
+    """The answer: who, when, why; `edited` is what to run instead (CAP-006).
+
+    `expired` is a denial by silence. `source` says whose answer it is: an approver's, an earlier grant's, or the
+    agent's own policy about silence (APPR-002).
+    """
 
     kind: ClassVar[str] = "approval_decided"
     version: ClassVar[int] = 1
     request: RequestId
+    call: CallId
     verdict: Literal["approved", "denied", "expired"]
+    source: Literal["approver", "grant", "policy"]
     by: Principal
     decided_at: Instant
     reason: str
-    arguments: JsonText | None = None
+    edited: JsonText | None = None
     grant: GrantId | None = None
 
 
@@ -123,15 +121,19 @@ class StepSettled:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class GrantGiven:
-    """Calls that match need not ask again, within the scope, until the grant ends."""
+    """Calls of this tool that match need not ask again, within the scope, until the grant ends (F-029).
+
+    Exactly one of `arguments` and `targets` is what they match by. `run` is set where the scope is the run.
+    """
 
     kind: ClassVar[str] = "grant_given"
     version: ClassVar[int] = 1
     grant: GrantId
     tool: str
-    source: str | None
-    scope: Literal["once", "run", "conversation"]
+    scope: Literal["run", "conversation"]
+    run: RunId | None
     arguments: Digest | None
+    targets: tuple[str, ...] | None
     by: Principal
     expires_at: Instant | None
 
