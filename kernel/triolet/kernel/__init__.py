@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from triolet.kernel.agent import Agent as Agent
+    from triolet.kernel.agent import ApprovalPolicy as ApprovalPolicy
     from triolet.kernel.agent import InvalidAgent as InvalidAgent
     from triolet.kernel.agent import Policy as Policy
     from triolet.kernel.conversation import Conversation as Conversation
     from triolet.kernel.conversation import ConversationBusy as ConversationBusy
     from triolet.kernel.conversation import ConversationClosed as ConversationClosed
+    from triolet.kernel.conversation import UnknownGrant as UnknownGrant
+    from triolet.kernel.conversation_opening import NotSuspended as NotSuspended
     from triolet.kernel.interpreter import MachineRefused as MachineRefused
     from triolet.kernel.interpreter import SealTimedOut as SealTimedOut
     from triolet.kernel.kernel import DuplicateAgent as DuplicateAgent
@@ -24,10 +27,12 @@ if TYPE_CHECKING:
     from triolet.kernel.machine.advance import IllegalRecord as IllegalRecord
     from triolet.kernel.machine.validity import history_is_valid as history_is_valid
     from triolet.kernel.machine.validity import history_problem as history_problem
+    from triolet.kernel.offers import InputRefused as InputRefused
     from triolet.kernel.preflight import MissingCapabilities as MissingCapabilities
     from triolet.kernel.results import Aborted as Aborted
     from triolet.kernel.results import BudgetExhaustedError as BudgetExhaustedError
     from triolet.kernel.results import Completed as Completed
+    from triolet.kernel.results import DeniedError as DeniedError
     from triolet.kernel.results import Failed as Failed
     from triolet.kernel.results import ModelFailedError as ModelFailedError
     from triolet.kernel.results import OutputInvalidError as OutputInvalidError
@@ -35,9 +40,12 @@ if TYPE_CHECKING:
     from triolet.kernel.results import RunError as RunError
     from triolet.kernel.results import RunFailedError as RunFailedError
     from triolet.kernel.results import RunResult as RunResult
+    from triolet.kernel.results import RunSuspendedError as RunSuspendedError
+    from triolet.kernel.results import Suspended as Suspended
     from triolet.kernel.results import ToolsForbiddenError as ToolsForbiddenError
     from triolet.kernel.run_handle import RunHandle as RunHandle
     from triolet.kernel.run_request import InvalidInstructions as InvalidInstructions
+    from triolet.kernel.runtime import DefinitionChanged as DefinitionChanged
     from triolet.kernel.runtime import UnknownAgent as UnknownAgent
     from triolet.ports.capabilities import Capabilities as Capabilities
     from triolet.ports.tool_context import ToolContext as ToolContext
@@ -48,15 +56,19 @@ if TYPE_CHECKING:
 __all__ = [
     "Aborted",
     "Agent",
+    "ApprovalPolicy",
     "BudgetExhaustedError",
     "Capabilities",
     "Completed",
     "Conversation",
     "ConversationBusy",
     "ConversationClosed",
+    "DefinitionChanged",
+    "DeniedError",
     "DuplicateAgent",
     "Failed",
     "IllegalRecord",
+    "InputRefused",
     "InvalidAgent",
     "InvalidConversationId",
     "InvalidInstructions",
@@ -64,6 +76,7 @@ __all__ = [
     "MachineRefused",
     "MissingCapabilities",
     "ModelFailedError",
+    "NotSuspended",
     "OutputInvalidError",
     "Policy",
     "RunAbortedError",
@@ -71,12 +84,15 @@ __all__ = [
     "RunFailedError",
     "RunHandle",
     "RunResult",
+    "RunSuspendedError",
     "SealTimedOut",
+    "Suspended",
     "Tool",
     "ToolContext",
     "Toolkit",
     "ToolsForbiddenError",
     "UnknownAgent",
+    "UnknownGrant",
     "history_is_valid",
     "history_problem",
     "open_kernel",
@@ -84,12 +100,16 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "triolet.kernel.offers": ("InputRefused",),
+    "triolet.kernel.conversation_opening": ("NotSuspended",),
     "triolet.kernel.agent": (
+        "ApprovalPolicy",
         "Agent",
         "InvalidAgent",
         "Policy",
     ),
     "triolet.kernel.conversation": (
+        "UnknownGrant",
         "Conversation",
         "ConversationBusy",
         "ConversationClosed",
@@ -111,6 +131,9 @@ _HOMES: Final = {
     ),
     "triolet.kernel.preflight": ("MissingCapabilities",),
     "triolet.kernel.results": (
+        "DeniedError",
+        "RunSuspendedError",
+        "Suspended",
         "Aborted",
         "BudgetExhaustedError",
         "Completed",
@@ -125,7 +148,7 @@ _HOMES: Final = {
     ),
     "triolet.kernel.run_handle": ("RunHandle",),
     "triolet.kernel.run_request": ("InvalidInstructions",),
-    "triolet.kernel.runtime": ("UnknownAgent",),
+    "triolet.kernel.runtime": ("DefinitionChanged", "UnknownAgent"),
     "triolet.ports.capabilities": ("Capabilities",),
     "triolet.ports.tool_context": ("ToolContext",),
     "triolet.ports.tool_function": ("tool",),

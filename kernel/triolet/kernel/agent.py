@@ -5,15 +5,16 @@ and nothing that does not (no model, no handler code). It is immutable, checked 
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 import attrs
 
+from triolet.ports.approval import Denial
 from triolet.ports.canonical import Digest, digest, encode
 from triolet.ports.errors import Misuse
 from triolet.ports.identity import AgentId
 from triolet.ports.language_model import LanguageModel, ModelSettings, OneTool, OutputSchema, ToolChoice
-from triolet.ports.records import Exhaustion, Limits
+from triolet.ports.records import ApprovalRules, Exhaustion, Limits
 from triolet.ports.schema import Codec, codec_for
 from triolet.ports.strict_json import JsonValue
 from triolet.ports.tools import Toolkit
@@ -38,6 +39,41 @@ class InvalidAgent(Misuse):
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
+class ApprovalPolicy:
+    """What an agent's runs do about approval (APPR-001, APPR-002).
+
+    `seconds` is how long a request stays open; None says that it has no time of its own. `silence` is what a request
+    becomes whose time is up or whose desk fails: ``deny``, ``wait`` (the run is suspended) or ``approve`` (recorded as
+    the policy's own). `denial` is ``terminal`` (the run fails) or ``recoverable`` (the model reads the reason).
+    `steered` says whether newer input waits for an open request or counts as a recoverable denial of it.
+    """
+
+    seconds: float | None = 300.0
+    silence: Literal["deny", "wait", "approve"] = "deny"
+    denial: Denial = "terminal"
+    steered: Literal["wait", "deny"] = "wait"
+
+    def __attrs_post_init__(self) -> None:
+        checks = (
+            ("seconds", self.seconds is None or 0 < self.seconds < float("inf")),
+            ("silence", self.silence in ("deny", "wait", "approve")),
+            ("denial", self.denial in ("terminal", "recoverable")),
+            ("steered", self.steered in ("wait", "deny")),
+        )
+        for name, fine in checks:
+            if not fine:
+                raise InvalidAgent(agent="(approval policy)", problem=f"{name} is out of its bounds")
+
+    @property
+    def rules(self) -> ApprovalRules:
+        """What of this policy the machine enforces."""
+        return ApprovalRules(silence=self.silence, steered=self.steered)
+
+
+ASK_AND_DENY: Final = ApprovalPolicy()
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class Policy:
     """Finite limits of a run (RUN-009, RUN-011, RUN-018, RUN-019, RUN-022).
 
@@ -45,6 +81,7 @@ class Policy:
     `max_seconds` is one wall clock for the whole run and hard; None says explicitly that there is none.
     `concurrency` (1 to 1,000) bounds the calls of a run that run at once. `tool_seconds` bounds each call whose
     tool has no timeout of its own. `result_bytes` (at least 256) bounds each encoded result.
+    `drain` says how much waiting steering enters at one seam.
     """
 
     max_turns: int = 10
@@ -54,6 +91,8 @@ class Policy:
     concurrency: int = 8
     tool_seconds: float = 60.0
     result_bytes: int = 65_536
+    drain: Literal["one", "all"] = "all"
+    approval: ApprovalPolicy = ASK_AND_DENY
 
     def __attrs_post_init__(self) -> None:
         checks = (
@@ -64,6 +103,7 @@ class Policy:
             ("concurrency", 1 <= self.concurrency <= 1_000),
             ("tool_seconds", 0 < self.tool_seconds < float("inf")),
             ("result_bytes", self.result_bytes >= 256),
+            ("drain", self.drain in ("one", "all")),
         )
         for name, fine in checks:
             if not fine:
@@ -161,4 +201,11 @@ def _name(function: Callable[..., object]) -> str:
 
 
 def _without_floats(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: repr(value) if isinstance(value, float) else value for name, value in values.items()}
+    return {
+        name: _without_floats(cast("dict[str, Any]", value))
+        if isinstance(value, dict)
+        else repr(value)
+        if isinstance(value, float)
+        else value
+        for name, value in values.items()
+    }

@@ -13,18 +13,22 @@ import trio
 
 from triolet.kernel.agent import Agent
 from triolet.kernel.machine.guards import open_batch, open_run
-from triolet.kernel.machine.observations import CallsEnded, CallsJudged, Observation, PermitsHeld, StepEnded
+from triolet.kernel.machine.observations import CallsEnded, CallsJudged, Forbidden, Observation, PermitsHeld, StepEnded
 from triolet.kernel.machine.plan import Action, JudgeCalls, StartCall, next_action
 from triolet.kernel.machine.state import ConversationState
+from triolet.kernel.pipeline.authority import Authority, may_need_a_say
 from triolet.kernel.pipeline.context import CallContext
 from triolet.kernel.pipeline.handler import run_handler
-from triolet.kernel.pipeline.judge import Runnable, judge, verdicts
+from triolet.kernel.pipeline.judge import Judgement, judge_freely, judge_with_authority, verdicts
+from triolet.kernel.pipeline.runnable import Runnable
 from triolet.kernel.runtime import Runtime
 from triolet.kernel.scopes import open_plain_nursery
 from triolet.kernel.trace import EventSource
+from triolet.ports.approval import ApprovalRequest
 from triolet.ports.events import CallBegan, CallProgressed
 from triolet.ports.identity import CallId, after
 from triolet.ports.outcomes import Outcome
+from triolet.ports.records import RunStarted
 from triolet.ports.strict_json import JsonText
 
 
@@ -70,6 +74,7 @@ class BatchScope:
         self._runtime = runtime
         self._agent = agent
         self._source = source
+        self._asks = may_need_a_say(runtime, agent)
         self._turn = 0
         self._runnable: dict[CallId, Runnable] = {}
         self._places: dict[CallId, _Call] = {}
@@ -82,16 +87,27 @@ class BatchScope:
         self.started: set[CallId] = set()
         """Calls of this batch whose handlers have begun."""
 
-    def judge(self, action: JudgeCalls) -> CallsJudged:
-        """Judge a new batch."""
-        judgements = judge(self._agent.toolkit, action.calls)
+    def judge_at_once(self, action: JudgeCalls) -> CallsJudged | None:
+        """Judge a new batch, or None where somebody has to be asked for that."""
+        if self._asks:
+            return None
+        return self._judged(action, judge_freely(self._agent.toolkit, action))
+
+    async def judge(self, action: JudgeCalls, started: RunStarted) -> CallsJudged:
+        """Judge a new batch, asking whoever has a say."""
+        authority = Authority(self._runtime, self._agent, started, self._source.trace.conversation)
+        return self._judged(action, await judge_with_authority(self._agent.toolkit, action, authority))
+
+    def _judged(self, action: JudgeCalls, judgements: dict[CallId, Judgement]) -> CallsJudged:
         self._turn = action.turn
         self._runnable = {call: judgement for call, judgement in judgements.items() if isinstance(judgement, Runnable)}
         self.outcomes = {
-            call: judgement for call, judgement in judgements.items() if not isinstance(judgement, Runnable)
+            call: judgement
+            for call, judgement in judgements.items()
+            if not isinstance(judgement, Runnable | ApprovalRequest | Forbidden)
         }
         self.started = set()
-        return CallsJudged(verdicts=verdicts(judgements))
+        return CallsJudged(verdicts=verdicts(judgements), at=self._runtime.clock.now())
 
     def take_permits(self, actions: Iterable[Action]) -> PermitsHeld | None:
         """Give free places to calls in order, with what permits can be had at once; which of these to prepare."""

@@ -1,7 +1,8 @@
 """The conversation handle: one writer over one log, one run at a time.
 
-Decides what a second run meets while one is under way, and what becomes of a run that an earlier owner left open
-(it is settled as lost before anything else happens). What a run does is the interpreter's.
+Decides what a second run meets while one is under way, what becomes of a run that an earlier owner left open (settled
+as lost, unless it waits for answers), and whether input for a busy conversation is admitted. What a run does is the
+interpreter's.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -13,25 +14,29 @@ import trio
 
 from triolet.kernel.agent import Agent
 from triolet.kernel.interpreter import Interpreter
-from triolet.kernel.journal import Journal, open_journal
+from triolet.kernel.journal import Journal
 from triolet.kernel.machine.advance import fold
-from triolet.kernel.machine.decide import Refused, decide
-from triolet.kernel.machine.observations import ConversationOpened, Observation, RunRequested, Stopped
-from triolet.kernel.machine.state import NEW, ConversationState
-from triolet.kernel.results import RunResult, result_of
+from triolet.kernel.machine.decide import decide
+from triolet.kernel.machine.decision import Refused
+from triolet.kernel.machine.guards import open_run
+from triolet.kernel.machine.observations import AttemptResumed, GrantEnded, Observation, RunRequested, Stopped
+from triolet.kernel.machine.plan import next_action
+from triolet.kernel.offers import InputRefused, offered
+from triolet.kernel.preflight import MissingCapabilities
+from triolet.kernel.results import Owner, RunResult, Suspended, result_of
 from triolet.kernel.run_handle import RunHandle
 from triolet.kernel.run_request import request_run
 from triolet.kernel.runtime import Runtime
 from triolet.kernel.scopes import open_plain_nursery
 from triolet.kernel.trace import EventSource
-from triolet.ports.batch import Batch
-from triolet.ports.conversation_store import Address, UnknownConversation, first_batch_id
+from triolet.ports.admission import Admitted, InputKind
 from triolet.ports.errors import Conflict, Misuse
 from triolet.ports.events import Trace
-from triolet.ports.identity import ConversationId, Epoch, Principal
+from triolet.ports.identity import MICROSECONDS, ConversationId, GrantId, Principal, RunId
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.messages import Message
-from triolet.ports.records import Record
+from triolet.ports.records import GrantGiven, RunStarted
+from triolet.ports.text import require_clean
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -41,14 +46,16 @@ WhileBusy = Literal["reject", "queue"]
 
 @attrs.define(kw_only=True)
 class ConversationBusy(Conflict):
-    """A run is under way in this conversation, and the handle rejects a second one. Nothing was recorded."""
+    """A run is under way in this conversation, or waits for answers. Nothing was recorded."""
 
     conversation: str
+    suspended: bool = False
 
     @property
     def message(self) -> str:
         """Which conversation."""
-        return f"a run is under way in conversation {self.conversation!r}"
+        what = "waits for approval" if self.suspended else "is under way"
+        return f"a run {what} in conversation {self.conversation!r}"
 
 
 @attrs.define(kw_only=True)
@@ -63,16 +70,38 @@ class ConversationClosed(Misuse):
         return f"the handle on conversation {self.conversation!r} is closed"
 
 
+@attrs.define(kw_only=True)
+class UnknownGrant(Misuse):
+    """There is no such grant in this conversation, or not any more."""
+
+    grant: str
+
+    @property
+    def message(self) -> str:
+        """Which grant."""
+        return f"no grant {self.grant!r} stands"
+
+
 class Conversation:
     """A conversation that this process owns until the handle's scope is left."""
 
-    def __init__(self, runtime: Runtime, journal: Journal, principal: Principal, while_busy: WhileBusy) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        journal: Journal,
+        principal: Principal,
+        while_busy: WhileBusy,
+        *,
+        one_shot: bool = False,
+    ) -> None:
+        self._one_shot = one_shot
         self._runtime = runtime
         self._journal = journal
         self._principal = principal
         self._while_busy: WhileBusy = while_busy
         self._turnstile = trio.Lock()
         self._closed = False
+        self._active: Interpreter | None = None
 
     @property
     def id(self) -> ConversationId:
@@ -84,6 +113,33 @@ class Conversation:
         """What a model would be shown now: an immutable view of what is on record."""
         return self._journal.state.history
 
+    @property
+    def suspended(self) -> Suspended | None:
+        """The run that waits for answers here, if one does: what `kernel.resume` takes."""
+        run, waits = self._journal.state.run, next_action(self._journal.state).waits
+        if run is None or not waits or self._active is not None:
+            return None
+        return Suspended(
+            run=run.started.run,
+            conversation=self.id,
+            usage=run.usage,
+            turns=run.turn,
+            tenant=self._journal.address.tenant,
+            epoch=self._journal.epoch,
+            requests=waits,
+            one_shot=self._one_shot,
+        )
+
+    @property
+    def open_run(self) -> RunStarted:
+        """How the open run was started; there is one while a run is under way or waits for answers."""
+        return open_run(self._journal.state).started
+
+    @property
+    def grants(self) -> tuple[GrantGiven, ...]:
+        """The grants that stand in this conversation; those whose time is up are among them until they are revoked."""
+        return self._journal.state.grants
+
     async def run(
         self, agent: Agent[In, Out], value: In, *, model: LanguageModel | None = None, author: str | None = None
     ) -> RunResult[Out]:
@@ -94,13 +150,20 @@ class Conversation:
         """
         await self._enter()
         try:
-            interpreter, source, request = await self._prepare(agent, value, model, author, observed=False)
-            await interpreter.drive(request, seconds=agent.policy.max_seconds)
+            request = await self._request(agent, value, author)
+            return await self._drive(agent, request, model, agent.policy.max_seconds)
         finally:
             self._turnstile.release()
-        if source.terminal is None:
-            raise AssertionError("a run that ends has its terminal event, or raised")
-        return result_of(source.terminal, agent.output_codec)
+
+    async def resume(self, agent: Agent[Any, Out], opening: AttemptResumed) -> RunResult[Out]:
+        """Go on with the suspended run as a new attempt. For `kernel.resume`, which has checked that it may."""
+        await self._enter(resuming=True)
+        try:
+            deadline = self.open_run.deadline
+            seconds = None if deadline is None else max(0.0, (deadline - self._runtime.clock.now()) / MICROSECONDS)
+            return await self._drive(agent, opening, None, seconds)
+        finally:
+            self._turnstile.release()
 
     @asynccontextmanager
     async def stream(
@@ -112,8 +175,9 @@ class Conversation:
         """
         await self._enter()
         try:
-            interpreter, source, request = await self._prepare(agent, value, model, author, observed=True)
-            handle = RunHandle(interpreter, source, agent.output_codec)
+            request = await self._request(agent, value, author)
+            interpreter, source = self._interpreter(agent, request.run, model, observed=True)
+            handle = RunHandle(interpreter, source, agent.output_codec, self._owner, self)
 
             async def drive() -> None:
                 await interpreter.drive(request, seconds=agent.policy.max_seconds)
@@ -126,6 +190,36 @@ class Conversation:
                 finally:
                     handle.cancel()
         finally:
+            self._active = None
+            self._turnstile.release()
+
+    async def steer(self, text: str, *, author: str | None = None, key: str | None = None) -> Admitted | InputRefused:
+        """Offer input that enters before the run's next model request (STEER-001, RUN-014).
+
+        `key` is the caller's own for this input: offering it again gives the same answer. Refused unless a run is under
+        way or waits for answers. Raises `BrokenText`, `InvalidValue`, `OfferReused`, `QueueFull`;
+        `MissingCapabilities` where no input queue is bound.
+        """
+        return await self._admit("steering", text, author, key)
+
+    async def follow_up(
+        self, text: str, *, author: str | None = None, key: str | None = None
+    ) -> Admitted | InputRefused:
+        """Offer input that enters when the run would otherwise stop (STEER-002, RUN-015). Otherwise as `steer`."""
+        return await self._admit("follow-up", text, author, key)
+
+    async def revoke(self, grant: GrantId, *, reason: str) -> None:
+        """Take a grant back: calls that it covered ask again.
+
+        Raises `UnknownGrant`; `ConversationBusy` during a run.
+        """
+        await self._enter(resuming=True)
+        try:
+            state = self._journal.state
+            if all(standing.grant != grant for standing in state.grants):
+                raise UnknownGrant(grant=grant[:200])
+            await self._record(GrantEnded(grant=grant, by=self._principal, reason=require_clean(reason, "reason")))
+        finally:
             self._turnstile.release()
 
     def close(self) -> None:
@@ -133,15 +227,16 @@ class Conversation:
         self._closed = True
 
     async def settle_lost_run(self) -> None:
-        """Settle as lost what an earlier owner left open."""
+        """Settle as lost what an earlier owner left open; a run that waits for answers is not lost."""
         state = self._journal.state
-        if state.run is None:
-            return
-        records = _decided(state, Stopped(cause="lost"))
-        batch = self._journal.batch(state.run.started.run, records)
-        await self._journal.append(batch, fold(records, state))
+        if state.run is not None and not next_action(state).waits:
+            await self._record(Stopped(cause="lost"))
 
-    async def _enter(self) -> None:
+    @property
+    def _owner(self) -> Owner:
+        return Owner(tenant=self._journal.address.tenant, epoch=self._journal.epoch, one_shot=self._one_shot)
+
+    async def _enter(self, *, resuming: bool = False) -> None:
         if self._while_busy == "queue":
             await self._turnstile.acquire()
         else:
@@ -152,56 +247,60 @@ class Conversation:
         if self._closed:
             self._turnstile.release()
             raise ConversationClosed(conversation=self.id)
+        if self._journal.state.run is not None and not resuming:
+            self._turnstile.release()
+            raise ConversationBusy(conversation=self.id, suspended=True)
 
-    async def _prepare(
-        self, agent: Agent[Any, Any], value: Any, model: LanguageModel | None, author: str | None, *, observed: bool
-    ) -> tuple[Interpreter, EventSource, RunRequested]:
-        runtime = self._runtime
-        runtime.check_known(agent)
-        request = await request_run(
-            runtime, agent, value, principal=self._principal, author=author, epoch=self._journal.epoch
+    async def _request(self, agent: Agent[Any, Any], value: Any, author: str | None) -> RunRequested:
+        self._runtime.check_known(agent)
+        return await request_run(
+            self._runtime, agent, value, principal=self._principal, author=author, epoch=self._journal.epoch
         )
-        trace = Trace(run=request.run, conversation=self.id, agent=agent.id)
-        source = EventSource(trace, runtime.clock, observed=observed)
-        interpreter = Interpreter(runtime, self._journal, agent, runtime.model_for(agent, model), source)
-        return interpreter, source, request
 
+    async def _drive(
+        self,
+        agent: Agent[Any, Out],
+        opening: RunRequested | AttemptResumed,
+        model: LanguageModel | None,
+        seconds: float | None,
+    ) -> RunResult[Out]:
+        run = opening.run if isinstance(opening, RunRequested) else self.open_run.run
+        interpreter, source = self._interpreter(agent, run, model, observed=False)
+        try:
+            await interpreter.drive(opening, seconds=seconds)
+        finally:
+            self._active = None
+        if source.terminal is None:
+            raise AssertionError("an attempt that ends has its terminal event, or raised")
+        return result_of(source.terminal, agent.output_codec, self._owner)
 
-async def own_conversation(
-    runtime: Runtime, address: Address, *, principal: Principal, while_busy: WhileBusy, fresh: bool
-) -> Conversation:
-    """Take ownership of a conversation; one that is not there yet is created. The caller closes it.
+    def _interpreter(
+        self, agent: Agent[Any, Any], run: RunId, model: LanguageModel | None, *, observed: bool
+    ) -> tuple[Interpreter, EventSource]:
+        runtime = self._runtime
+        source = EventSource(Trace(run=run, conversation=self.id, agent=agent.id), runtime.clock, observed=observed)
+        self._active = Interpreter(runtime, self._journal, agent, runtime.model_for(agent, model), source)
+        return self._active, source
 
-    `fresh` says that it cannot be there. From here on any earlier handle on it is fenced.
-    """
-    journal = None if fresh else await _open_existing(runtime, address)
-    if journal is None:
-        state = await _create(runtime, address)
-        journal = await open_journal(runtime.conversations, runtime.clock, address, state=state)
-    conversation = Conversation(runtime, journal, principal, while_busy)
-    await conversation.settle_lost_run()
-    return conversation
+    async def _admit(self, kind: InputKind, text: str, author: str | None, id_: str | None) -> Admitted | InputRefused:
+        queue = self._runtime.capabilities.inputs
+        if queue is None:
+            raise MissingCapabilities(missing=(("inputs", kind),))
+        offer = offered(self._runtime, kind, text, self._principal, author, id_)
+        known = await queue.lookup(self._journal.address, offer)
+        if known is not None:
+            return known
+        if self._closed or (self._active is None and self.suspended is None):
+            return InputRefused(offer=offer, reason="no run is under way, and none waits for answers")
+        admitted = await queue.admit(self._journal.address, offer)
+        if self._active is not None:
+            self._active.joining.notice()
+        return admitted
 
-
-async def _open_existing(runtime: Runtime, address: Address) -> Journal | None:
-    try:
-        return await open_journal(runtime.conversations, runtime.clock, address)
-    except UnknownConversation:
-        return None
-
-
-async def _create(runtime: Runtime, address: Address) -> ConversationState:
-    seen = ConversationOpened(conversation=address.conversation, tenant=address.tenant)
-    records = _decided(NEW, seen)
-    batch = Batch(
-        id=first_batch_id(address.conversation), run=None, epoch=Epoch(0), at=runtime.clock.now(), records=records
-    )
-    await runtime.conversations.create(address, batch)
-    return fold(records)
-
-
-def _decided(state: ConversationState, seen: Observation) -> tuple[Record, ...]:
-    decision = decide(state, seen)
-    if isinstance(decision, Refused):
-        raise AssertionError(decision.problem)
-    return decision
+    async def _record(self, seen: Observation) -> None:
+        state = self._journal.state
+        decision = decide(state, seen)
+        if isinstance(decision, Refused):
+            raise AssertionError(decision.problem)
+        run = RunId(self._runtime.ids.new("run")) if state.run is None else state.run.started.run
+        await self._journal.append(self._journal.batch(run, decision), fold(decision, state))

@@ -13,22 +13,37 @@ import attrs
 import trio
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.approval_desk import ApprovalDesk
 from triolet.kernel.call_batch import BatchScope
+from triolet.kernel.joining import InputJoining
 from triolet.kernel.journal import Journal
 from triolet.kernel.machine.advance import advance
-from triolet.kernel.machine.decide import Refused, decide
-from triolet.kernel.machine.observations import AnswerJudged, BudgetSpent, Observation, RunRequested, Stopped
+from triolet.kernel.machine.decide import decide
+from triolet.kernel.machine.decision import Refused
+from triolet.kernel.machine.guards import open_run
+from triolet.kernel.machine.observations import (
+    AnswerJudged,
+    ApprovalAnswered,
+    ApprovalSilent,
+    AttemptResumed,
+    BudgetSpent,
+    InputsOffered,
+    Observation,
+    RunRequested,
+    Stopped,
+)
 from triolet.kernel.machine.plan import AskModel, JudgeAnswer, JudgeCalls, ReportBudgetSpent, next_action
 from triolet.kernel.machine.state import ConversationState
 from triolet.kernel.model_call import ModelCall
 from triolet.kernel.runtime import Runtime
 from triolet.kernel.trace import EventSource
+from triolet.ports.approval import ApprovalRequest
 from triolet.ports.batch import Batch
 from triolet.ports.canonical import encode_text
 from triolet.ports.errors import InvalidJson, InvalidValue, Misuse, TrioletError, Unavailable
 from triolet.ports.identity import InputId, Instant, RunId
 from triolet.ports.language_model import LanguageModel
-from triolet.ports.records import AbortReason, Record
+from triolet.ports.records import AbortReason, InputTaken, Record
 from triolet.ports.text import repair
 
 SEAL_SECONDS = 10.0
@@ -78,8 +93,14 @@ class Interpreter:
         self._source = source
         self._run = source.trace.run
         self._agent = agent
-        self._model_call = ModelCall(agent, model, source, checked=len(journal.state.history))
+        # A suspended run's last message has calls whose results are still to come: it is looked at again with them.
+        behind = 1 if journal.state.phase == "batch" else 0
+        self._model_call = ModelCall(agent, model, source, checked=len(journal.state.history) - behind)
         self._batch_scope = BatchScope(runtime, agent, source)
+        self._desk = ApprovalDesk(runtime)
+        self.joining = InputJoining(runtime.capabilities.inputs, journal.address)
+        """How waiting input gets into this run."""
+        self._drained = 0
         # The state that the undecided future builds on; equal to the journal's once all is on record.
         self._state: ConversationState = journal.state
         self._pending: list[tuple[ConversationState, Record]] = []
@@ -92,18 +113,26 @@ class Interpreter:
         self._requested = True
         self._scope.cancel()
 
-    async def drive(self, request: RunRequested, *, seconds: float | None) -> None:
-        """Run to the settlement. On cancellation from outside: seal, settle as aborted, and let it propagate."""
+    async def drive(self, opening: RunRequested | AttemptResumed, *, seconds: float | None) -> None:
+        """Run to the settlement, or until nobody in this process can go on: then the run is suspended.
+
+        On cancellation from outside: seal, settle as aborted, and let it propagate.
+        """
         if seconds is not None:
             self._scope.deadline = trio.current_time() + seconds
         try:
             with self._scope:
                 try:
-                    self._observe(request)
+                    self._observe(opening)
                     await self._loop()
                 except BaseException as error:
                     await self._seal_after(error)
                     raise
+            waiting = next_action(self._state).waits
+            await self._desk.withdraw(waiting)
+            await self.joining.put_back()
+            if waiting:
+                self._source.suspend(open_run(self._state), waiting)
         finally:
             self._batch_scope.release()
             self._source.end()
@@ -117,34 +146,81 @@ class Interpreter:
 
     async def _loop(self) -> None:
         while self._state.run is not None:
-            if self._answer_at_once():
+            if self._answer_at_once() or await self._answer_soon():
                 continue
             await self._flush()
-            await self._work()
+            if not await self._work():
+                return
         await self._flush()
 
     def _answer_at_once(self) -> bool:
         """Answer what needs no waiting, on the coming state. False if the plan needs more than that."""
         match next_action(self._state).actions:
             case (JudgeCalls() as action,):
-                self._observe(self._batch_scope.judge(action))
-            case (JudgeAnswer() as action,):
-                self._observe(self._judge_answer(action))
+                seen: Observation | None = self._batch_scope.judge_at_once(action)
+            case (JudgeAnswer() as action,) if not (action.intake and self.joining.bound):
+                seen = self._judge_answer(action)
             case (ReportBudgetSpent(),):
-                self._observe(BudgetSpent())
+                seen = BudgetSpent()
             case actions:
-                permits = self._batch_scope.take_permits(actions)
-                if permits is None:
-                    return False
-                self._observe(permits)
+                seen = self._batch_scope.take_permits(actions)
+        if seen is None:
+            return False
+        self._observe(seen)
         return True
 
-    async def _work(self) -> None:
-        match next_action(self._state).actions:
+    async def _answer_soon(self) -> bool:
+        """Ask for what is known already: a desk's ready answers, waiting input. It joins the same commit."""
+        plan = next_action(self._state)
+        if plan.waits:
+            ready = await self._desk.offer(plan.waits)
+            for seen in ready:
+                if self._state.run is not None:  # a terminal denial leaves nothing to answer
+                    self._observe_answer(seen)
+            return bool(ready)
+        match plan.actions:
+            case (JudgeAnswer() as action,):
+                judged = self._judge_answer(action)
+                inputs = await self.joining.claim(action.intake) if judged.output is not None else ()
+                self._observe(attrs.evolve(judged, inputs=inputs))
+                return True
+            case (AskModel() as action,) if action.turn > self._drained:
+                self._drained = action.turn
+                inputs = await self.joining.claim(action.intake)
+                if inputs:
+                    self._observe(InputsOffered(inputs=inputs))
+                return bool(inputs)
+            case _:
+                return False
+
+    async def _work(self) -> bool:
+        """Do what takes its time. False if the run waits for somebody who is not in this process."""
+        plan = next_action(self._state)
+        if plan.waits:
+            return await self._wait(plan.waits)
+        match plan.actions:
             case (AskModel() as action,):
                 self._observe(await self._model_call.ask(self._state, action))
+            case (JudgeCalls() as action,):
+                self._observe(await self._batch_scope.judge(action, open_run(self._state).started))
             case _:
                 await self._batch_scope.run(self)
+        return True
+
+    async def _wait(self, waits: tuple[ApprovalRequest, ...]) -> bool:
+        deny = open_run(self._state).started.approval.steered == "deny"
+        seen = await self._desk.wait(waits, self.joining.steering_arrived if deny and self.joining.bound else None)
+        if seen is None:
+            return False
+        self._observe_answer(seen)
+        await self._desk.withdraw(next_action(self._state).waits)
+        return True
+
+    def _observe_answer(self, seen: Observation) -> None:
+        self._observe(seen)
+        for request in next_action(self._state).waits:
+            if isinstance(seen, ApprovalAnswered | ApprovalSilent) and request.call == seen.call:
+                self._desk.give_up(request)
 
     # What a batch scope needs of its interpreter.
 
@@ -194,6 +270,8 @@ class Interpreter:
         await self._journal.append(batch, after)
         done, self._pending, self._unconfirmed = self._pending[:count], self._pending[count:], None
         self._publish(done, batch.at)
+        entered = tuple(record.id for record in batch.records if isinstance(record, InputTaken))
+        await self.joining.joined(entered)
 
     def _publish(self, committed: list[tuple[ConversationState, Record]], at: Instant) -> None:
         for before, record in committed:
@@ -215,14 +293,15 @@ class Interpreter:
 
     async def _seal(self, cause: AbortReason | Literal["deadline"]) -> None:
         await self._flush()
-        if self._state.run is None:
-            return
-        self._observe(
-            Stopped(
-                cause=cause,
-                started=frozenset(self._batch_scope.started),
-                outcomes=self._batch_scope.outcomes,
-                asking=self._model_call.asking,
+        if self._state.run is not None:
+            self._observe(
+                Stopped(
+                    cause=cause,
+                    started=frozenset(self._batch_scope.started),
+                    outcomes=self._batch_scope.outcomes,
+                    asking=self._model_call.asking,
+                )
             )
-        )
-        await self._flush()
+            await self._flush()
+        await self._desk.withdraw(())
+        await self.joining.put_back()

@@ -12,14 +12,18 @@ import attrs
 import trio
 
 from triolet.kernel.agent import Agent
-from triolet.kernel.conversation import Conversation, WhileBusy, own_conversation
-from triolet.kernel.results import RunResult
+from triolet.kernel.conversation import Conversation, WhileBusy
+from triolet.kernel.conversation_opening import own_conversation, reopen_suspended
+from triolet.kernel.preflight import MissingCapabilities
+from triolet.kernel.results import RunResult, Suspended
 from triolet.kernel.run_handle import RunHandle
 from triolet.kernel.runtime import Runtime, assemble
+from triolet.ports.approval import Decision
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.conversation_store import Address
 from triolet.ports.errors import Misuse
-from triolet.ports.identity import ANONYMOUS, AgentId, ConversationId, Principal
+from triolet.ports.identity import ANONYMOUS, AgentId, ConversationId, Principal, RequestId
+from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
 
 In = TypeVar("In")
@@ -76,11 +80,12 @@ class Kernel:
         """
         self._runtime.check_known(agent)
         address = self._address(None, principal)
+        conversation: Conversation | None = None
         try:
             conversation = await self._own_fresh(address, principal)
             return await conversation.run(agent, value, model=model, author=author)
         finally:
-            await self._drop(address)
+            await self._drop_unless_suspended(conversation, address)
 
     @asynccontextmanager
     async def stream(
@@ -98,12 +103,13 @@ class Kernel:
         """
         self._runtime.check_known(agent)
         address = self._address(None, principal)
+        conversation: Conversation | None = None
         try:
             conversation = await self._own_fresh(address, principal)
             async with conversation.stream(agent, value, model=model, author=author) as handle:
                 yield handle
         finally:
-            await self._drop(address)
+            await self._drop_unless_suspended(conversation, address)
 
     @asynccontextmanager
     async def conversation(
@@ -130,6 +136,40 @@ class Kernel:
         finally:
             conversation.close()
 
+    async def answer(self, request: RequestId, decision: Decision) -> None:
+        """Store an answer for a suspended run; `resume` puts it on record. In any order, one by one (APPR-005).
+
+        Raises `AlreadyAnswered` for another answer than the first; `MissingCapabilities` where no inbox is bound.
+        An answer that fits no request, or not what was asked, is never honoured.
+        """
+        await self._inbox().post(request, decision)
+
+    async def resume(self, suspended: Suspended) -> RunResult[Any]:
+        """Go on with a suspended run as a new attempt, on the answers that are there; the model is not asked again.
+
+        What is still unanswered is put to the desk once more, and the run may be suspended again. Raises `NotSuspended`
+        if it does not wait under this suspension any more; `UnknownAgent` or `DefinitionChanged` if the kernel does not
+        have the agent exactly as it was when the run started: then everything stays as it is.
+        """
+        inbox = self._inbox()
+        requests = tuple(request.id for request in suspended.requests)
+        conversation, opening = await reopen_suspended(self._runtime, suspended)
+        agent = self._runtime.agent_of(conversation.open_run)
+        answers = await inbox.take(requests)
+        address = Address(tenant=suspended.tenant, conversation=suspended.conversation)
+        try:
+            return await conversation.resume(agent, attrs.evolve(opening, answers=answers))
+        finally:
+            await inbox.discard(tuple(answers))
+            if suspended.one_shot:
+                await self._drop_unless_suspended(conversation, address)
+
+    def _inbox(self) -> Inbox:
+        inbox = self._runtime.capabilities.inbox
+        if inbox is None:
+            raise MissingCapabilities(missing=(("inbox", "answers"),))
+        return inbox
+
     def _address(self, id_: ConversationId | str | None, principal: Principal) -> Address:
         name = ConversationId(self._runtime.ids.new("conversation") if id_ is None else id_)
         if not 0 < len(name) <= 200:
@@ -137,10 +177,14 @@ class Kernel:
         return Address(tenant=principal.tenant, conversation=name)
 
     async def _own_fresh(self, address: Address, principal: Principal) -> Conversation:
-        return await own_conversation(self._runtime, address, principal=principal, while_busy="reject", fresh=True)
+        return await own_conversation(
+            self._runtime, address, principal=principal, while_busy="reject", fresh=True, one_shot=True
+        )
 
-    async def _drop(self, address: Address) -> None:
+    async def _drop_unless_suspended(self, conversation: Conversation | None, address: Address) -> None:
         # Shielded: whoever cancels a one-shot run must not leave its conversation behind.
+        if conversation is not None and conversation.suspended is not None:
+            return
         with trio.move_on_after(DELETE_SECONDS, shield=True):
             await self._runtime.conversations.delete(address)
 

@@ -47,5 +47,6 @@ def _needs(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
             yield port, f"tool {tool.name}"
         if tool.needs_approval is not False:
             yield "approval", f"tool {tool.name}"
+            yield "inbox", f"tool {tool.name}"
         if tool.group is not None:
             yield f"group {tool.group}", f"tool {tool.name}"

@@ -8,9 +8,10 @@ from typing import Generic, NoReturn, TypeVar
 
 import attrs
 
+from triolet.ports.approval import ApprovalRequest
 from triolet.ports.errors import TrioletError
-from triolet.ports.events import RunCompleted, RunFailed, TerminalEvent
-from triolet.ports.identity import ConversationId, RunId
+from triolet.ports.events import RunCompleted, RunFailed, RunSuspended, TerminalEvent
+from triolet.ports.identity import ConversationId, Epoch, RequestId, RunId, TenantId
 from triolet.ports.records import AbortReason, Dimension, RunFailure, RunSettled
 from triolet.ports.schema import Codec
 from triolet.ports.strict_json import parse
@@ -70,6 +71,23 @@ class RunAbortedError(RunError):
         return f"run {self.run} was aborted ({self.reason})"
 
 
+@attrs.define(kw_only=True)
+class RunSuspendedError(RunError):
+    """The run has no output yet: it waits for these answers."""
+
+    requests: tuple[RequestId, ...]
+
+    @property
+    def message(self) -> str:
+        """How many answers it waits for."""
+        return f"run {self.run} waits for {len(self.requests)} approvals"
+
+
+@attrs.define(kw_only=True)
+class DeniedError(RunFailedError):
+    """An approver, silence or an authorizer denied a call, and the denial was terminal."""
+
+
 _ERRORS: dict[str, type[RunFailedError]] = {
     "budget-exhausted": BudgetExhaustedError,
     "output-invalid": OutputInvalidError,
@@ -78,7 +96,17 @@ _ERRORS: dict[str, type[RunFailedError]] = {
     "model-refused": ModelFailedError,
     "context-too-large": ModelFailedError,
     "malformed-response": ModelFailedError,
+    "denied": DeniedError,
 }
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Owner:
+    """Whose attempt a result is of."""
+
+    tenant: TenantId
+    epoch: Epoch
+    one_shot: bool
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -127,12 +155,44 @@ class Aborted(Ended):
         raise RunAbortedError(run=self.run, reason=self.reason)
 
 
-RunResult = Completed[Out] | Failed | Aborted
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Suspended(Ended):
+    """The run waits for answers that nobody in this process will give. It is not settled, and holds nothing open.
+
+    `requests` are what it waits for; `kernel.answer` stores an answer, and `kernel.resume` goes on with those that are
+    there, also in another kernel on the same store. `epoch` is the ownership that has ended: of two that resume the
+    same suspension, one gets a Conflict. `one_shot` says that the conversation goes when the run has settled.
+    """
+
+    tenant: TenantId
+    epoch: Epoch
+    requests: tuple[ApprovalRequest, ...]
+    one_shot: bool
+
+    @property
+    def output(self) -> NoReturn:
+        """Raises `RunSuspendedError`."""
+        raise RunSuspendedError(run=self.run, requests=tuple(request.id for request in self.requests))
 
 
-def result_of(event: TerminalEvent, output: Codec[Out]) -> RunResult[Out]:
-    """What the terminal event says, with the answer decoded."""
-    run, conversation, settlement = event.trace.run, event.trace.conversation, event.settlement
+RunResult = Completed[Out] | Failed | Aborted | Suspended
+
+
+def result_of(event: TerminalEvent, output: Codec[Out], owner: Owner) -> RunResult[Out]:
+    """What the terminal event says, with the answer decoded. `owner` is whose attempt it was."""
+    run, conversation = event.trace.run, event.trace.conversation
+    if isinstance(event, RunSuspended):
+        return Suspended(
+            run=run,
+            conversation=conversation,
+            usage=event.usage,
+            turns=event.turns,
+            tenant=owner.tenant,
+            epoch=owner.epoch,
+            requests=event.requests,
+            one_shot=owner.one_shot,
+        )
+    settlement = event.settlement
     usage, turns = settlement.usage, settlement.turns
     if isinstance(event, RunCompleted):
         return Completed(

@@ -3,23 +3,46 @@
 Decides nothing about the run. It lives inside the scope that `stream` opens, and leaving that scope ends the run.
 """
 
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import trio
 
 from triolet.kernel.interpreter import Interpreter
-from triolet.kernel.results import RunResult, result_of
+from triolet.kernel.offers import InputRefused
+from triolet.kernel.results import Owner, RunResult, result_of
 from triolet.kernel.trace import EventReader, EventSource
+from triolet.ports.admission import Admitted
 from triolet.ports.identity import ConversationId, RunId
 from triolet.ports.schema import Codec
 
 Out = TypeVar("Out")
 
 
+class InputDoor(Protocol):
+    """Where a handle's input goes: the conversation."""
+
+    async def steer(self, text: str, *, author: str | None = None) -> Admitted | InputRefused:
+        """See `Conversation.steer`."""
+        ...
+
+    async def follow_up(self, text: str, *, author: str | None = None) -> Admitted | InputRefused:
+        """See `Conversation.follow_up`."""
+        ...
+
+
 class RunHandle(Generic[Out]):
     """A run under way. Iterating it reads its events from the first; every iteration is another reader."""
 
-    def __init__(self, interpreter: Interpreter, source: EventSource, output: Codec[Out]) -> None:
+    def __init__(
+        self,
+        interpreter: Interpreter,
+        source: EventSource,
+        output: Codec[Out],
+        owner: Owner,
+        admission: InputDoor,
+    ) -> None:
+        self._owner = owner
+        self._admission = admission
         self._interpreter = interpreter
         self._source = source
         self._output = output
@@ -51,7 +74,15 @@ class RunHandle(Generic[Out]):
         await self._ended.wait()
         if self._source.terminal is None:
             raise AssertionError("a run that ends has its terminal event, or raised")
-        return result_of(self._source.terminal, self._output)
+        return result_of(self._source.terminal, self._output, self._owner)
+
+    async def steer(self, text: str, *, author: str | None = None) -> Admitted | InputRefused:
+        """Offer input that enters before the run's next model request (RUN-014). See `Conversation.steer`."""
+        return await self._admission.steer(text, author=author)
+
+    async def follow_up(self, text: str, *, author: str | None = None) -> Admitted | InputRefused:
+        """Offer input that enters when the run would otherwise stop (RUN-015). See `Conversation.follow_up`."""
+        return await self._admission.follow_up(text, author=author)
 
     def cancel(self) -> None:
         """Ask the run to end as aborted. It seals first; `result` tells when. Idempotent."""

@@ -59,6 +59,8 @@ async def request_run(
         definition=agent.definition,
         principal=principal,
         limits=agent.policy.limits,
+        approval=agent.policy.approval.rules,
+        drain=agent.policy.drain,
         deadline=None if seconds is None else after(now, seconds),
         unknown="result",
         structured=agent.structured,
@@ -79,11 +81,16 @@ def _input_text(agent: Agent[Any, Any], value: Any) -> str:
         text = require_clean(value, f"input of agent {agent.id}")
     else:
         text = agent.input_codec.encode_text(value)
+    check_size(text, f"input of agent {agent.id}")
+    return text
+
+
+def check_size(text: str, subject: str) -> None:
+    """Raise `InvalidValue` if an input's text is larger than `MAX_INPUT_BYTES`."""
     size = len(text) if text.isascii() else len(text.encode())
     if size > MAX_INPUT_BYTES:
         problem = f"is {size} bytes; an input has at most {MAX_INPUT_BYTES}"
-        raise InvalidValue(subject=f"input of agent {agent.id}", violations=(("", problem),))
-    return text
+        raise InvalidValue(subject=subject, violations=(("", problem),))
 
 
 async def _instructions(agent: Agent[Any, Any], value: Any) -> str:

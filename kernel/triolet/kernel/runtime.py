@@ -10,13 +10,14 @@ import attrs
 import trio
 
 from triolet.kernel.agent import Agent
-from triolet.kernel.pipeline.judge import near_names
+from triolet.kernel.near_names import near_names
 from triolet.kernel.preflight import check_assembly
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.errors import Misuse
-from triolet.ports.identity import AgentId
+from triolet.ports.identity import AgentId, RunId
 from triolet.ports.language_model import LanguageModel
+from triolet.ports.records import RunStarted
 from triolet.ports.sources import Clock, IdGenerator
 
 
@@ -32,6 +33,19 @@ class UnknownAgent(Misuse):
         """Which agent, and which ones are there."""
         known = f"; it has {', '.join(self.near)}" if self.near else "; it has none"
         return f"the kernel was not opened with agent {self.agent!r}{known}"
+
+
+@attrs.define(kw_only=True)
+class DefinitionChanged(Misuse):
+    """The kernel's agent is not what it was when the run started. Nothing was recorded, and the run still waits."""
+
+    agent: str
+    run: RunId
+
+    @property
+    def message(self) -> str:
+        """Which agent, and which run."""
+        return f"agent {self.agent!r} is not defined as it was when run {self.run} started"
 
 
 @attrs.frozen(kw_only=True, eq=False, weakref_slot=False)
@@ -50,6 +64,15 @@ class Runtime:
         """Raise `UnknownAgent` unless the kernel was opened with this very agent: preflight has seen no other."""
         if self.agents.get(agent.id) is not agent:
             raise UnknownAgent(agent=agent.id, near=near_names(agent.id, tuple(self.agents)))
+
+    def agent_of(self, started: RunStarted) -> Agent[Any, Any]:
+        """The agent that a run was started with, exactly as it was then. Raises `UnknownAgent`, `DefinitionChanged`."""
+        agent = self.agents.get(started.agent)
+        if agent is None:
+            raise UnknownAgent(agent=started.agent, near=near_names(started.agent, tuple(self.agents)))
+        if agent.definition != started.definition:
+            raise DefinitionChanged(agent=started.agent, run=started.run)
+        return agent
 
     def model_for(self, agent: Agent[Any, Any], override: LanguageModel | None) -> LanguageModel:
         """The run's own model, or else the agent's, or else the kernel's."""

@@ -10,8 +10,9 @@ from typing import Final
 import trio
 
 from triolet.kernel.machine.projection import event_of
-from triolet.kernel.machine.state import ConversationState
-from triolet.ports.events import Event, Gap, LiveEvent, SemanticEvent, TerminalEvent, Trace
+from triolet.kernel.machine.state import ConversationState, RunState
+from triolet.ports.approval import ApprovalRequest
+from triolet.ports.events import Event, Gap, LiveEvent, RunSuspended, SemanticEvent, TerminalEvent, Trace
 from triolet.ports.identity import Instant
 from triolet.ports.records import Record, RunSettled
 from triolet.ports.sources import Clock
@@ -71,6 +72,19 @@ class EventSource:
         event = make(trace=self.trace, sequence=self._sequence, at=self._clock.now(), **fields)
         self._live[self._live_count % RING] = event
         self._live_count += 1
+        self._wake()
+
+    def suspend(self, run: RunState, requests: tuple[ApprovalRequest, ...]) -> None:
+        """Emit that the attempt ends with the run waiting for these answers."""
+        self._sequence += 1
+        self.terminal = RunSuspended(
+            trace=self.trace,
+            sequence=self._sequence,
+            at=self._clock.now(),
+            requests=requests,
+            usage=run.usage,
+            turns=run.turn,
+        )
         self._wake()
 
     def end(self) -> None:

@@ -9,7 +9,8 @@ from typing import Literal
 
 import attrs
 
-from triolet.ports.identity import AgentId, CallId, ConversationId, Instant, RunId
+from triolet.ports.approval import ApprovalRequest
+from triolet.ports.identity import AgentId, CallId, ConversationId, Instant, Principal, RunId
 from triolet.ports.language_model import FinishReason
 from triolet.ports.messages import Part, ToolCall
 from triolet.ports.outcomes import Outcome
@@ -175,7 +176,37 @@ class RunInterrupted(RunEvent):
     settlement: RunSettled
 
 
-SemanticEvent = RunBegan | InputEntered | TurnEnded | TurnInterrupted | CallEnded
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class RunSuspended(RunEvent):
+    """Terminal for the attempt, and no settlement: the run waits for these answers, and nobody here can give them."""
+
+    kind: Literal["run-suspended"] = "run-suspended"
+    requests: tuple[ApprovalRequest, ...]
+    usage: UsageTotals
+    turns: int
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ApprovalAsked(RunEvent):
+    """Semantic: a request for approval is on record."""
+
+    kind: Literal["approval-asked"] = "approval-asked"
+    request: ApprovalRequest
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ApprovalGiven(RunEvent):
+    """Semantic: a request's answer is on record; `verdict` says whether it is a yes."""
+
+    kind: Literal["approval-given"] = "approval-given"
+    call: CallId
+    verdict: Literal["approved", "denied", "expired"]
+    source: Literal["approver", "grant", "policy", "steering"]
+    by: Principal
+    reason: str
+
+
+SemanticEvent = RunBegan | InputEntered | TurnEnded | TurnInterrupted | CallEnded | ApprovalAsked | ApprovalGiven
 LiveEvent = TurnBegan | TextDelta | ReasoningDelta | CallBegan | CallProgressed
-TerminalEvent = RunCompleted | RunFailed | RunInterrupted
+TerminalEvent = RunCompleted | RunFailed | RunInterrupted | RunSuspended
 Event = SemanticEvent | LiveEvent | TerminalEvent | Gap

@@ -1,16 +1,22 @@
-"""Everything a kernel needs, inside this process: the memory ConversationStore, and a host's one-line assembly."""
+"""Everything a kernel needs, inside this process: conversations, inbox, inputs, and a host's one-line assembly."""
 
 from typing import TypedDict, Unpack
 
 from triolet.adapters.clocks import SystemClock
 from triolet.adapters.ids import RandomIds
 from triolet.adapters.memory.conversations import MemoryConversations
+from triolet.adapters.memory.inbox import InboxFull, MemoryInbox
+from triolet.adapters.memory.inputs import MemoryInputs
+from triolet.ports.admission import InputQueue
+from triolet.ports.approval import Approval
+from triolet.ports.authorizer import Authorizer
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.conversation_store import ConversationStore
+from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.sources import Clock, IdGenerator
 
-__all__ = ["MemoryConversations", "Overrides", "in_memory"]
+__all__ = ["InboxFull", "MemoryConversations", "MemoryInbox", "MemoryInputs", "Overrides", "in_memory"]
 
 
 class Overrides(TypedDict, total=False):
@@ -19,12 +25,23 @@ class Overrides(TypedDict, total=False):
     conversations: ConversationStore | None
     clock: Clock | None
     ids: IdGenerator | None
+    approval: Approval | None
+    authorizer: Authorizer | None
+    inbox: Inbox | None
+    inputs: InputQueue | None
 
 
 def in_memory(*, model: LanguageModel | None, **overrides: Unpack[Overrides]) -> Capabilities:
-    """Capabilities that need nothing outside: memory conversations, the system clock, random identifiers.
+    """Capabilities that need nothing outside: conversations, inbox and inputs in memory, the system clock, random ids.
 
-    Plain values, so there is nothing to open or close but the model. Each call makes a new, empty store.
+    Who approves and who authorizes is the host's to say. Plain values, so there is nothing to open or close but what
+    the host binds itself. Each call makes new, empty stores.
     """
-    ports: Overrides = {"conversations": MemoryConversations(), "clock": SystemClock(), "ids": RandomIds()}
+    ports: Overrides = {
+        "conversations": MemoryConversations(),
+        "clock": SystemClock(),
+        "ids": RandomIds(),
+        "inbox": MemoryInbox(),
+        "inputs": MemoryInputs(),
+    }
     return Capabilities(model=model, **(ports | overrides))

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import attrs
 
+from triolet.kernel.machine.grants import grants_after
 from triolet.kernel.machine.guards import open_batch, open_run
 from triolet.kernel.machine.history import History
 from triolet.kernel.machine.state import NEW, CallBatch, ConversationState, RunState
@@ -18,9 +19,13 @@ from triolet.ports.identity import SequenceNumber
 from triolet.ports.messages import ToolMessage, ToolResult, UserMessage
 from triolet.ports.outcomes import ToolRejected
 from triolet.ports.records import (
+    ApprovalDecided,
+    ApprovalRequested,
     AttemptStarted,
     CallsDecided,
     ConversationCreated,
+    GrantGiven,
+    GrantRevoked,
     InputTaken,
     ModelInterrupted,
     ModelResponded,
@@ -60,6 +65,7 @@ def advance(state: ConversationState, record: Record) -> ConversationState:
         epoch=record.epoch if isinstance(record, AttemptStarted) else state.epoch,
         history=history,
         run=run,
+        grants=grants_after(state.grants, record),
     )
 
 
@@ -123,6 +129,20 @@ def _calls_decided(state: ConversationState, record: CallsDecided) -> _Effect:
     return _with_batch(state, attrs.evolve(open_batch(state), runnable=runnable))
 
 
+def _approval_requested(state: ConversationState, record: ApprovalRequested) -> _Effect:
+    batch = open_batch(state)
+    return _with_batch(state, attrs.evolve(batch, requests={**batch.requests, record.request.call: record.request}))
+
+
+def _approval_decided(state: ConversationState, record: ApprovalDecided) -> _Effect:
+    batch = open_batch(state)
+    return _with_batch(state, attrs.evolve(batch, answers={**batch.answers, record.call: record}))
+
+
+def _unchanged(state: ConversationState, _: GrantGiven | GrantRevoked) -> _Effect:
+    return state.history, state.run
+
+
 def _tool_prepared(state: ConversationState, record: ToolPrepared) -> _Effect:
     batch = open_batch(state)
     return _with_batch(state, attrs.evolve(batch, prepared=batch.prepared.union(record.calls)))
@@ -147,6 +167,8 @@ def _tool_settled(state: ConversationState, record: ToolSettled) -> _Effect:
             runnable=batch.runnable,
             prepared=batch.prepared,
             steps=batch.steps,
+            requests=batch.requests,
+            answers=batch.answers,
         )
         return state.history, open_run(state).with_batch(settled, exhausted)
     results = tuple(
@@ -173,6 +195,10 @@ _EFFECTS: Final[dict[type[Record], Callable[[ConversationState, Any], _Effect]]]
     ModelResponded: _model_responded,
     ModelInterrupted: _model_interrupted,
     CallsDecided: _calls_decided,
+    ApprovalRequested: _approval_requested,
+    ApprovalDecided: _approval_decided,
+    GrantGiven: _unchanged,
+    GrantRevoked: _unchanged,
     ToolPrepared: _tool_prepared,
     StepSettled: _step_settled,
     ToolSettled: _tool_settled,

@@ -7,32 +7,41 @@ reads nothing but its arguments. How a run ends is `triolet.kernel.machine.settl
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import attrs
-
-from triolet.kernel.machine import outcome_table, settle
+from triolet.kernel.machine import approvals, outcome_table, settle
 from triolet.kernel.machine.advance import advance, fold
+from triolet.kernel.machine.decision import Decision, Refused
 from triolet.kernel.machine.guards import open_batch, open_run
 from triolet.kernel.machine.observations import (
     AnswerJudged,
+    ApprovalAnswered,
+    ApprovalSilent,
+    AttemptResumed,
     BudgetSpent,
     CallsEnded,
     CallsJudged,
     ConversationOpened,
+    Forbidden,
+    GrantEnded,
+    InputsOffered,
     ModelCallEnded,
     Observation,
     PermitsHeld,
     ResponseReduced,
     RunRequested,
+    SteeredWhileWaiting,
     StepEnded,
     Stopped,
 )
 from triolet.kernel.machine.state import ConversationState, Phase
+from triolet.ports.admission import Admitted
+from triolet.ports.approval import ApprovalRequest
 from triolet.ports.identity import CallId
 from triolet.ports.outcomes import Outcome
 from triolet.ports.records import (
     AttemptStarted,
     CallsDecided,
     ConversationCreated,
+    GrantRevoked,
     InputTaken,
     ModelInterrupted,
     ModelResponded,
@@ -43,16 +52,6 @@ from triolet.ports.records import (
     ToolPrepared,
     ToolSettled,
 )
-
-
-@attrs.frozen(kw_only=True, weakref_slot=False)
-class Refused:
-    """The observation does not fit the state; nothing is to be written. `problem` holds no content."""
-
-    problem: str
-
-
-Decision = tuple[Record, ...] | Refused
 
 
 def decide(state: ConversationState, observation: Observation) -> Decision:
@@ -80,6 +79,8 @@ def _requested(_: ConversationState, seen: RunRequested) -> Decision:
             unknown=seen.unknown,
             structured=seen.structured,
             instructions=seen.instructions,
+            approval=seen.approval,
+            drain=seen.drain,
         ),
         AttemptStarted(epoch=seen.epoch),
         InputTaken(id=seen.input, source="user", author=seen.author, offered_at=seen.at, parts=seen.parts),
@@ -132,12 +133,22 @@ def _judged(state: ConversationState, seen: CallsJudged) -> Decision:
     batch = open_batch(state)
     if set(seen.verdicts) != {call.id for call in batch.open}:
         return Refused(problem="verdicts must cover exactly the open calls of the batch")
+    for call, verdict in seen.verdicts.items():
+        if isinstance(verdict, Forbidden):
+            return approvals.forbidden(state, call, verdict)
+    requests = tuple(verdict for verdict in seen.verdicts.values() if isinstance(verdict, ApprovalRequest))
+    if requests:
+        return approvals.asked(state, requests, seen.at)
     runnable = tuple(
         RunnableCall(call=call, execution=verdict)
         for call, verdict in seen.verdicts.items()
         if isinstance(verdict, str)
     )
-    refusals = {call: verdict for call, verdict in seen.verdicts.items() if not isinstance(verdict, str)}
+    refusals: dict[CallId, Outcome] = {
+        call: verdict
+        for call, verdict in seen.verdicts.items()
+        if not isinstance(verdict, str | ApprovalRequest | Forbidden)
+    }
     return (CallsDecided(turn=batch.turn, runnable=runnable), *_settle_in_order(state, refusals))
 
 
@@ -167,7 +178,43 @@ def _settle_in_order(state: ConversationState, outcomes: Mapping[CallId, Outcome
     return tuple(records)
 
 
+def _inputs_offered(_: ConversationState, seen: InputsOffered) -> Decision:
+    return _taken(seen.inputs)
+
+
+def _taken(inputs: tuple[Admitted, ...]) -> tuple[Record, ...]:
+    return tuple(
+        InputTaken(
+            id=admitted.offer.id,
+            source=admitted.offer.kind,
+            author=admitted.offer.author,
+            offered_at=admitted.offer.offered_at,
+            parts=admitted.offer.parts,
+        )
+        for admitted in inputs
+    )
+
+
+def _resumed(state: ConversationState, seen: AttemptResumed) -> Decision:
+    records: tuple[Record, ...] = (AttemptStarted(epoch=seen.epoch, worker=seen.worker, recovery="resumed"),)
+    for request in open_batch(state).waiting:
+        after, answer = fold(records, state), seen.answers.get(request.id)
+        if answer is None or after.run is None:  # not answered yet, or a denial has ended the run
+            continue
+        told = approvals.answered(after, ApprovalAnswered(call=request.call, decision=answer, at=seen.at))
+        if isinstance(told, Refused):
+            return told
+        records = (*records, *told)
+    return records
+
+
+def _grant_ended(_: ConversationState, seen: GrantEnded) -> Decision:
+    return (GrantRevoked(grant=seen.grant, by=seen.by, reason=seen.reason),)
+
+
 def _answer_judged(state: ConversationState, seen: AnswerJudged) -> Decision:
+    if seen.output is not None and seen.inputs:
+        return _taken(seen.inputs)
     return settle.answered(open_run(state), seen)
 
 
@@ -191,6 +238,12 @@ _RULES: Final[dict[type[Observation], tuple[tuple[Phase, ...], Callable[[Convers
     ResponseReduced: (("seam",), _responded),
     ModelCallEnded: (("seam",), _model_ended),
     CallsJudged: (("batch",), _judged),
+    ApprovalAnswered: (("batch",), approvals.answered),
+    ApprovalSilent: (("batch",), approvals.silent),
+    SteeredWhileWaiting: (("batch",), approvals.steered),
+    InputsOffered: (("seam",), _inputs_offered),
+    AttemptResumed: (("batch",), _resumed),
+    GrantEnded: (("idle", "batch"), _grant_ended),
     PermitsHeld: (("batch",), _permitted),
     StepEnded: (("batch",), _step_ended),
     CallsEnded: (("batch",), _ended),

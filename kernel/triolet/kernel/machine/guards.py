@@ -8,11 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 from triolet.kernel.machine.state import CallBatch, ConversationState, RunState
+from triolet.ports.approval import request_id
 from triolet.ports.identity import call_id
 from triolet.ports.outcomes import ToolFailure, ToolSuccess, ToolUnknownOutcome
 from triolet.ports.records import (
+    ApprovalDecided,
+    ApprovalRequested,
     AttemptStarted,
     CallsDecided,
+    GrantGiven,
+    GrantRevoked,
     InputTaken,
     ModelInterrupted,
     ModelResponded,
@@ -58,9 +63,14 @@ def opens_a_run(_: ConversationState, record: InputTaken) -> str | None:
     return None if record.source in ("user", "joined") else f"{record.source} input cannot open a run"
 
 
-def not_a_correction(_: ConversationState, record: InputTaken) -> str | None:
-    """Only an answer can be corrected."""
-    return "a correction needs an answer" if record.source == "correction" else None
+def enters_at_a_seam(_: ConversationState, record: InputTaken) -> str | None:
+    """Steering and joined input enter before a request; anything else needs an answer (RUN-014, RUN-015)."""
+    return None if record.source in ("steering", "joined") else f"{record.source} input does not enter here"
+
+
+def continues_a_run(_: ConversationState, record: InputTaken) -> str | None:
+    """What keeps a run from stopping that otherwise would: anything but a second opening (RUN-015)."""
+    return "user input opens a run, it does not continue one" if record.source == "user" else None
 
 
 def same_run(state: ConversationState, record: RunSettled) -> str | None:
@@ -147,6 +157,63 @@ def decides_open_calls(state: ConversationState, record: CallsDecided) -> str | 
             return "a call is not open, is defective, or is named twice"
         fit.discard(row.call)
     return None
+
+
+def approved(state: ConversationState, record: CallsDecided) -> str | None:
+    """No request is open, and no call runs whose answer is not a yes (APPR-002)."""
+    batch = open_batch(state)
+    if batch.waiting:
+        return "a request has no answer yet"
+    for row in record.runnable:
+        answer = batch.answers.get(row.call)
+        if answer is not None and answer.verdict != "approved":
+            return "a call would run against its answer"
+    return None
+
+
+def asks_about_open_call(state: ConversationState, record: ApprovalRequested) -> str | None:
+    """A call is asked about once, before its batch is decided, under its derived identity (APPR-001)."""
+    run, batch, request = open_run(state), open_batch(state), record.request
+    if batch.runnable is not None:
+        return "the batch is already decided"
+    if request.run != run.started.run or request.id != request_id(request.call):
+        return "the request does not carry its derived identity"
+    if request.call in batch.requests:
+        return "the call was asked about before"
+    fit = any(call.id == request.call and call.defect is None for call in batch.open)
+    return None if fit else "the call is not open, or is defective"
+
+
+def answers_a_request(state: ConversationState, record: ApprovalDecided) -> str | None:
+    """One answer for each request; silence can only deny as `expired` (CAP-006)."""
+    batch = open_batch(state)
+    request = batch.requests.get(record.call)
+    if request is None or request.id != record.request:
+        return "there is no such request"
+    if record.call in batch.answers:
+        return "the request has its answer"
+    if record.verdict == "expired" and record.source != "policy":
+        return "only silence expires"
+    return "edited arguments need a yes" if record.edited is not None and record.verdict != "approved" else None
+
+
+def granted_by_an_answer(state: ConversationState, record: GrantGiven) -> str | None:
+    """A grant comes from a yes that names it, and matches by arguments or by targets, never by name alone (F-029)."""
+    if (record.arguments is None) == (record.targets is None) or record.targets == ():
+        return "it does not say what it matches by"
+    if any(grant.grant == record.grant for grant in state.grants):
+        return "it was given before"
+    named = any(
+        answer.grant == record.grant and answer.verdict == "approved" and answer.source == "approver"
+        for answer in open_batch(state).answers.values()
+    )
+    return None if named else "no answer gives it"
+
+
+def known_grant(state: ConversationState, record: GrantRevoked) -> str | None:
+    """Only a grant that stands can be revoked."""
+    stands = any(grant.grant == record.grant for grant in state.grants)
+    return None if stands else "there is no such grant"
 
 
 def runnable_unprepared(state: ConversationState, record: ToolPrepared) -> str | None:

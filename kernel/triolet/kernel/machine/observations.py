@@ -9,12 +9,26 @@ from typing import Literal
 
 import attrs
 
+from triolet.ports.admission import Admitted
+from triolet.ports.approval import ApprovalRequest, Decision
 from triolet.ports.canonical import Digest
-from triolet.ports.identity import AgentId, CallId, ConversationId, Epoch, InputId, Instant, Principal, RunId, TenantId
+from triolet.ports.identity import (
+    AgentId,
+    CallId,
+    ConversationId,
+    Epoch,
+    GrantId,
+    InputId,
+    Instant,
+    Principal,
+    RequestId,
+    RunId,
+    TenantId,
+)
 from triolet.ports.language_model import FinishReason
 from triolet.ports.messages import AssistantMessage, Part
 from triolet.ports.outcomes import Outcome
-from triolet.ports.records import AbortReason, FailureCode, Limits
+from triolet.ports.records import AbortReason, ApprovalRules, FailureCode, Limits
 from triolet.ports.strict_json import JsonText
 from triolet.ports.tools import ExecutionClass
 from triolet.ports.usage import Usage
@@ -38,6 +52,8 @@ class RunRequested:
     definition: Digest
     principal: Principal
     limits: Limits
+    approval: ApprovalRules
+    drain: Literal["one", "all"]
     deadline: Instant | None
     unknown: Literal["result", "wait"]
     structured: bool
@@ -74,10 +90,73 @@ class ModelCallEnded:
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
-class CallsJudged:
-    """Every open call of the batch is judged: a class means it may run, an outcome means it may not."""
+class Forbidden:
+    """An authorizer denies a call for good: the run fails (RUN-031)."""
 
-    verdicts: Mapping[CallId, ExecutionClass | Outcome]
+    reason: str
+
+
+Verdict = ExecutionClass | Outcome | ApprovalRequest | Forbidden
+"""A class: the call may run. An outcome: it may not. A request: somebody must say yes first."""
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class CallsJudged:
+    """Every open call of the batch is judged."""
+
+    verdicts: Mapping[CallId, Verdict]
+    at: Instant
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ApprovalAnswered:
+    """An approver answered. An answer that does not fit its request is void, and the request stays open."""
+
+    call: CallId
+    decision: Decision
+    at: Instant
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ApprovalSilent:
+    """A request's time is up, or its desk failed (APPR-002)."""
+
+    call: CallId
+    why: Literal["expired", "unavailable"]
+    at: Instant
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class SteeredWhileWaiting:
+    """Newer input arrived while requests are open (F-023)."""
+
+    at: Instant
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class InputsOffered:
+    """Admitted input, in the order in which it was claimed, that may enter now."""
+
+    inputs: tuple[Admitted, ...]
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class AttemptResumed:
+    """Somebody goes on with a suspended run under a newer epoch, on the answers that were stored meanwhile."""
+
+    epoch: Epoch
+    worker: str
+    answers: Mapping[RequestId, Decision]
+    at: Instant
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class GrantEnded:
+    """Somebody takes a grant back."""
+
+    grant: GrantId
+    by: Principal
+    reason: str
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -105,10 +184,14 @@ class CallsEnded:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class AnswerJudged:
-    """The final answer decoded to `output`, or `problem` says, to the model, why it did not."""
+    """The final answer decoded to `output`, or `problem` says, to the model, why it did not.
+
+    `inputs` were claimed because the run would otherwise stop: with one of them it goes on (RUN-015).
+    """
 
     output: JsonText | None
     problem: str | None
+    inputs: tuple[Admitted, ...] = ()
     correction: InputId
     at: Instant
 
@@ -144,6 +227,12 @@ Observation = (
     | ResponseReduced
     | ModelCallEnded
     | CallsJudged
+    | ApprovalAnswered
+    | ApprovalSilent
+    | SteeredWhileWaiting
+    | InputsOffered
+    | AttemptResumed
+    | GrantEnded
     | PermitsHeld
     | StepEnded
     | CallsEnded

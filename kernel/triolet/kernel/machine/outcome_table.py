@@ -61,6 +61,11 @@ def unknown_tool(name: str, near: tuple[str, ...]) -> ToolInvalidInput:
     return ToolInvalidInput(reason="unknown-tool", detail=f"there is no tool named {name[:80]!r}.", near=near)
 
 
+def denied(why: Literal["denied", "expired"], reason: str) -> ToolRejected:
+    """The outcome of a call that authority or an approver refused; the model may read the reason."""
+    return ToolRejected(reason=why, detail=reason or "no reason was given")
+
+
 def over_budget(limit: int) -> ToolRejected:
     """The outcome of every call of a batch that would pass the limit on tool calls (RUN-018)."""
     return ToolRejected(reason="budget", detail=f"this run may make {limit} tool calls; answer with what you have")

@@ -4,15 +4,27 @@ Decides which work a state calls for. It starts nothing, and repeats an action f
 for it: whoever interprets the plan subtracts what is already under way.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Literal
 
 import attrs
 
 from triolet.kernel.machine.guards import open_batch, open_run
-from triolet.kernel.machine.state import ConversationState
+from triolet.kernel.machine.state import ConversationState, RunState
+from triolet.ports.admission import InputKind
+from triolet.ports.approval import ApprovalRequest
+from triolet.ports.identity import CallId
 from triolet.ports.messages import ToolCall
-from triolet.ports.records import ModelResponded
+from triolet.ports.records import ApprovalDecided, ModelResponded
 from triolet.ports.tools import ExecutionClass
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Intake:
+    """Waiting input of this kind may enter first: one, or all of it (RUN-014, RUN-015)."""
+
+    kind: InputKind
+    drain: Literal["one", "all"]
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -22,14 +34,19 @@ class AskModel:
     turn: int
     attempt: int
     forbid_tools: bool
+    intake: tuple[Intake, ...]
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class JudgeCalls:
-    """Find out about every open call of the batch whether it may run (TOOL-004)."""
+    """Find out about every open call of the batch whether it may run (TOOL-004).
+
+    `answers` are the approver's answers on record; a call that has a yes is not asked about again.
+    """
 
     turn: int
     calls: tuple[ToolCall, ...]
+    answers: Mapping[CallId, ApprovalDecided]
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -44,10 +61,11 @@ class StartCall:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class JudgeAnswer:
-    """Decode the final answer."""
+    """Decode the final answer; if it would end the run, look for input of these kinds first, in this order."""
 
     answer: ModelResponded
     structured: bool
+    intake: tuple[Intake, ...]
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -60,9 +78,13 @@ Action = AskModel | JudgeCalls | StartCall | JudgeAnswer | ReportBudgetSpent
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Plan:
-    """The runnable actions. A state that calls for none is at rest: no run is open."""
+    """The runnable actions, and the requests that the state waits for; several may be open at once.
+
+    A state that calls for nothing and waits for nothing is at rest: no run is open.
+    """
 
     actions: tuple[Action, ...]
+    waits: tuple[ApprovalRequest, ...] = ()
 
 
 AT_REST: Final = Plan(actions=())
@@ -79,9 +101,19 @@ def next_action(state: ConversationState) -> Plan:
             run = open_run(state)
             if run.answer is None:
                 raise AssertionError("an answered run has its answer")
-            return Plan(actions=(JudgeAnswer(answer=run.answer, structured=run.started.structured),))
+            judge = JudgeAnswer(
+                answer=run.answer,
+                structured=run.started.structured,
+                intake=() if run.grace_used else _before_stopping(run),
+            )
+            return Plan(actions=(judge,))
         case "new" | "idle" | "opening":
             return AT_REST
+
+
+def _before_stopping(run: RunState) -> tuple[Intake, ...]:
+    # Steering goes before follow-ups, and either keeps a run from stopping that otherwise would.
+    return Intake(kind="steering", drain=run.started.drain), Intake(kind="follow-up", drain="one")
 
 
 def _at_seam(state: ConversationState) -> Plan:
@@ -89,13 +121,21 @@ def _at_seam(state: ConversationState) -> Plan:
     limit = run.limit_reached
     if limit is not None and run.started.limits.exhaustion == "fail":
         return Plan(actions=(ReportBudgetSpent(),))
-    return Plan(actions=(AskModel(turn=run.turn + 1, attempt=run.attempt + 1, forbid_tools=limit is not None),))
+    ask = AskModel(
+        turn=run.turn + 1,
+        attempt=run.attempt + 1,
+        forbid_tools=limit is not None,
+        intake=(Intake(kind="steering", drain=run.started.drain),),
+    )
+    return Plan(actions=(ask,))
 
 
 def _in_batch(state: ConversationState) -> Plan:
     batch = open_batch(state)
     if batch.runnable is None:
-        return Plan(actions=(JudgeCalls(turn=batch.turn, calls=batch.open),))
+        if batch.waiting:
+            return Plan(actions=(), waits=batch.waiting)
+        return Plan(actions=(JudgeCalls(turn=batch.turn, calls=batch.open, answers=batch.answers),))
     starts: list[Action] = []
     for call in batch.open:
         execution = batch.runnable.get(call.id)

@@ -7,6 +7,8 @@ before it, so a late observer who reads the log sees what a live one saw (RUN-01
 from triolet.kernel.machine.guards import open_batch
 from triolet.kernel.machine.state import ConversationState
 from triolet.ports.events import (
+    ApprovalAsked,
+    ApprovalGiven,
     CallEnded,
     InputEntered,
     RunBegan,
@@ -21,6 +23,8 @@ from triolet.ports.events import (
 )
 from triolet.ports.identity import Instant
 from triolet.ports.records import (
+    ApprovalDecided,
+    ApprovalRequested,
     InputTaken,
     ModelInterrupted,
     ModelResponded,
@@ -78,6 +82,19 @@ def event_of(
                 call=record.call,
                 tool=batch.open[0].name,
                 outcome=record.outcome,
+            )
+        case ApprovalRequested(request=request):
+            return ApprovalAsked(trace=trace, sequence=sequence, at=at, request=request)
+        case ApprovalDecided():
+            return ApprovalGiven(
+                trace=trace,
+                sequence=sequence,
+                at=at,
+                call=record.call,
+                verdict=record.verdict,
+                source=record.source,
+                by=record.by,
+                reason=record.reason,
             )
         case RunSettled():
             return _terminal(record, trace, sequence, at)

@@ -64,6 +64,11 @@ def exhausted(run: RunState, dimension: Dimension) -> RunSettled:
     return _failed(run, "budget-exhausted", f"the limit on {dimension} is reached", dimension)
 
 
+def denied(run: RunState) -> RunSettled:
+    """A terminal denial, by an approver, by silence or by an authorizer, fails the run (APPR-001, RUN-031)."""
+    return _failed(run, "denied", "a call of the run was denied")
+
+
 def tools_forbidden(run: RunState) -> RunSettled:
     """A model that calls tools where none are offered fails its run (RUN-020)."""
     return _failed(run, "tools-forbidden", "the model called a tool in a turn that forbids tools", run.limit_reached)

@@ -5,15 +5,17 @@ here is immutable; a new state shares what it can with the one before.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Literal
 
 import attrs
 
 from triolet.kernel.machine.history import EMPTY, History
+from triolet.ports.approval import ApprovalRequest
 from triolet.ports.identity import CallId, Epoch, SequenceNumber
 from triolet.ports.messages import ToolCall
 from triolet.ports.outcomes import Outcome
-from triolet.ports.records import Dimension, ModelResponded, RunStarted
+from triolet.ports.records import ApprovalDecided, Dimension, GrantGiven, ModelResponded, RunStarted
 from triolet.ports.strict_json import JsonText
 from triolet.ports.tools import ExecutionClass
 from triolet.ports.usage import UsageTotals
@@ -30,6 +32,9 @@ before a model request; `batch` has calls without results; `answered` has a resp
 
 
 NOTHING_USED: Final = UsageTotals()
+NO_STEPS: Final[Mapping[tuple[CallId, str], JsonText]] = MappingProxyType({})
+NOT_ASKED: Final[Mapping[CallId, ApprovalRequest]] = MappingProxyType({})
+NOT_ANSWERED: Final[Mapping[CallId, ApprovalDecided]] = MappingProxyType({})
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -37,6 +42,7 @@ class CallBatch:
     """The calls of one response, and how far each is. `outcomes` is a prefix in declaration order.
 
     `runnable` is None until this attempt has decided every call. `steps` holds recorded steps by call and name.
+    `requests` and `answers` are what is on record about approval, by call.
     """
 
     turn: int
@@ -44,12 +50,19 @@ class CallBatch:
     outcomes: tuple[Outcome, ...] = ()
     runnable: Mapping[CallId, ExecutionClass] | None = None
     prepared: frozenset[CallId] = frozenset()
-    steps: Mapping[tuple[CallId, str], JsonText] = attrs.field(factory=dict[tuple[CallId, str], JsonText])
+    steps: Mapping[tuple[CallId, str], JsonText] = NO_STEPS
+    requests: Mapping[CallId, ApprovalRequest] = NOT_ASKED
+    answers: Mapping[CallId, ApprovalDecided] = NOT_ANSWERED
 
     @property
     def open(self) -> tuple[ToolCall, ...]:
         """The calls that have no result yet, in declaration order."""
         return self.calls[len(self.outcomes) :]
+
+    @property
+    def waiting(self) -> tuple[ApprovalRequest, ...]:
+        """The requests that have no answer, in the order of their calls."""
+        return tuple(request for call, request in self.requests.items() if call not in self.answers)
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -109,6 +122,7 @@ class ConversationState:
     epoch: Epoch = Epoch(0)
     history: History = EMPTY
     run: RunState | None = None
+    grants: tuple[GrantGiven, ...] = ()
 
 
 NEW = ConversationState()

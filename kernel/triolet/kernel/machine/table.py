@@ -8,10 +8,12 @@ never stored; whoever reads a log applies the same rows, so a log that breaks th
 a row is not legal anywhere yet.
 
 A run alternates between `seam`, where input may enter and a model is asked, and `batch`, where the calls of one
-response are decided, prepared and settled. Three promises are rows and guards here, and nowhere else:
+response are decided, prepared and settled. Four promises are rows and guards here, and nowhere else:
 
 * no handler before all are decided: only `calls_decided` makes calls runnable, `tool_prepared` and results need
   a runnable call, and `calls_decided` covers the whole batch or is refused (TOOL-004);
+* nothing but a stored approval lets a call run that was asked about: `calls_decided` is refused while a request has
+  no answer, and for a call whose answer is no (APPR-002);
 * declaration order: `tool_settled` must be for the first call without a result (RUN-006);
 * a whole batch or none: a batch leaves for the seam with its last result, and a run cannot settle inside one
   (RUN-005).
@@ -54,21 +56,26 @@ BRANCHES: Final[Mapping[object, tuple[Phase, ...]]] = {_by_calls: ("batch", "ans
 _ROWS: Final[tuple[tuple[Phase, type[r.Record], tuple[Guard, ...], Any], ...]] = (
     ("new",      r.ConversationCreated, (),                                                           "idle"),
     ("idle",     r.RunStarted,          (),                                                           "opening"),
+    ("idle",     r.GrantRevoked,        (g.known_grant,),                                             "idle"),
     ("opening",  r.AttemptStarted,      (g.newer_epoch,),                                             "opening"),
     ("opening",  r.InputTaken,          (g.owned, g.opens_a_run),                                     "seam"),
     ("opening",  r.RunSettled,          (g.same_run, g.not_completed),                                "idle"),
     ("seam",     r.AttemptStarted,      (g.newer_epoch,),                                             "seam"),
-    ("seam",     r.InputTaken,          (g.not_a_correction,),                                        "seam"),
+    ("seam",     r.InputTaken,          (g.enters_at_a_seam,),                                        "seam"),
     ("seam",     r.ModelResponded,      (g.next_turn, g.within_turns, g.next_attempt, g.own_call_ids), _by_calls),
     ("seam",     r.ModelInterrupted,    (g.next_turn, g.within_turns, g.next_attempt),                "seam"),
     ("seam",     r.RunSettled,          (g.same_run, g.not_completed),                                "idle"),
     ("batch",    r.AttemptStarted,      (g.newer_epoch,),                                             "batch"),
-    ("batch",    r.CallsDecided,        (g.undecided, g.tools_allowed, g.decides_open_calls),         "batch"),
+    ("batch",    r.ApprovalRequested,   (g.asks_about_open_call,),                                    "batch"),
+    ("batch",    r.ApprovalDecided,     (g.answers_a_request,),                                       "batch"),
+    ("batch",    r.GrantGiven,          (g.granted_by_an_answer,),                                    "batch"),
+    ("batch",    r.GrantRevoked,        (g.known_grant,),                                             "batch"),
+    ("batch",    r.CallsDecided,        (g.undecided, g.tools_allowed, g.decides_open_calls, g.approved), "batch"),
     ("batch",    r.ToolPrepared,        (g.runnable_unprepared,),                                     "batch"),
     ("batch",    r.StepSettled,         (g.new_step_of_running_call,),                                "batch"),
     ("batch",    r.ToolSettled,         (g.first_open_call, g.outcome_was_possible),                  _by_rest),
     ("answered", r.AttemptStarted,      (g.newer_epoch,),                                             "answered"),
-    ("answered", r.InputTaken,          (),                                                           "seam"),
+    ("answered", r.InputTaken,          (g.continues_a_run,),                                         "seam"),
     ("answered", r.RunSettled,          (g.same_run, g.finish_is_honest),                             "idle"),
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import trio
 
 from triolet.kernel.machine.outcome_table import stopped
-from triolet.kernel.pipeline.judge import Runnable
+from triolet.kernel.pipeline.runnable import Runnable
 from triolet.kernel.pipeline.settle import settle_exception, settle_output
 from triolet.kernel.threads import run_in_thread
 from triolet.ports.outcomes import Outcome

@@ -20,7 +20,7 @@ def repaired(value: Any, depth: int = 0) -> Any:
         return repair(value) if type(value) is str else value
     if depth == MAX_DEPTH:
         return value
-    if isinstance(value, dict):
+    if value.__class__ is dict:
         mapping: dict[Any, Any] = value
         return {repaired(key, depth + 1): repaired(item, depth + 1) for key, item in mapping.items()}
     if type(value) in (list, tuple, frozenset):

@@ -25,6 +25,7 @@ from triolet.ports.records.model import (
 from triolet.ports.records.run import (
     AbortReason,
     AbortRequested,
+    ApprovalRules,
     AttemptStarted,
     ConversationCreated,
     Dimension,
@@ -91,6 +92,7 @@ __all__ = [
     "AbortRequested",
     "ApprovalDecided",
     "ApprovalRequested",
+    "ApprovalRules",
     "AttemptStarted",
     "BudgetWarned",
     "CallsDecided",

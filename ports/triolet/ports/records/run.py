@@ -42,6 +42,18 @@ class Limits:
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
+class ApprovalRules:
+    """What the machine does about approvals, as it stood when the run started (APPR-002).
+
+    `silence` is what a request becomes whose time is up or whose desk fails: a denial, an open wait, or an approval
+    that is the policy's own. `steered` says whether newer input waits for open requests or counts as their denial.
+    """
+
+    silence: Literal["deny", "wait", "approve"] = "deny"
+    steered: Literal["wait", "deny"] = "wait"
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class Lineage:
     """The one link from a child conversation to the call that delegated to it (SUB-004)."""
 
@@ -76,7 +88,7 @@ class RunStarted:
 
     `instructions` are rendered text. `structured` says whether the final answer must decode by a schema.
     `deadline` is wall-clock and holds for the whole logical run (RUN-030). `unknown` says what an unknown
-    outcome is: a visible `result`, or a `wait` for its resolution.
+    outcome is: a visible `result`, or a `wait` for its resolution. `drain` says how much steering enters at one seam.
     """
 
     kind: ClassVar[str] = "run_started"
@@ -87,6 +99,8 @@ class RunStarted:
     definition: Digest
     principal: Principal
     limits: Limits
+    approval: ApprovalRules
+    drain: Literal["one", "all"]
     deadline: Instant | None
     unknown: Literal["result", "wait"]
     structured: bool

@@ -50,8 +50,8 @@ class ApprovalRequested:
 class ApprovalDecided:
     """The answer: who, when, why; `edited` is what to run instead (CAP-006).
 
-    `expired` is a denial by silence. `source` says whose answer it is: an approver's, an earlier grant's, or the
-    agent's own policy about silence (APPR-002).
+    `expired` is a denial by silence. `source` says whose answer it is: an approver's, an earlier grant's, the
+    agent's own policy about silence (APPR-002), or newer input that took the call's place.
     """
 
     kind: ClassVar[str] = "approval_decided"
@@ -59,7 +59,7 @@ class ApprovalDecided:
     request: RequestId
     call: CallId
     verdict: Literal["approved", "denied", "expired"]
-    source: Literal["approver", "grant", "policy"]
+    source: Literal["approver", "grant", "policy", "steering"]
     by: Principal
     decided_at: Instant
     reason: str
@@ -123,7 +123,8 @@ class StepSettled:
 class GrantGiven:
     """Calls of this tool that match need not ask again, within the scope, until the grant ends (F-029).
 
-    Exactly one of `arguments` and `targets` is what they match by. `run` is set where the scope is the run.
+    Exactly one of `arguments` and `targets` is what they match by. `run` is set where the scope is the run. `principal`
+    is whose calls they are, `by` who gave it.
     """
 
     kind: ClassVar[str] = "grant_given"
@@ -132,6 +133,7 @@ class GrantGiven:
     tool: str
     scope: Literal["run", "conversation"]
     run: RunId | None
+    principal: Principal
     arguments: Digest | None
     targets: tuple[str, ...] | None
     by: Principal
