@@ -36,14 +36,15 @@ NOTHING_USED: Final = UsageTotals()
 class CallBatch:
     """The calls of one response, and how far each is. `outcomes` is a prefix in declaration order.
 
-    `runnable` is None until this attempt has decided every call. `steps` holds recorded steps by call and name.
+    `runnable` is None until this attempt has decided every call. `prepared` are the calls that started, in this
+    attempt or one before, under the class that they had then. `steps` holds recorded steps by call and name.
     """
 
     turn: int
     calls: tuple[ToolCall, ...]
     outcomes: tuple[Outcome, ...] = ()
     runnable: Mapping[CallId, ExecutionClass] | None = None
-    prepared: frozenset[CallId] = frozenset()
+    prepared: Mapping[CallId, ExecutionClass] = attrs.field(factory=dict[CallId, ExecutionClass])
     steps: Mapping[tuple[CallId, str], JsonText] = attrs.field(factory=dict[tuple[CallId, str], JsonText])
 
     @property
