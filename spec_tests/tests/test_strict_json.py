@@ -176,7 +176,8 @@ def test_a_duplicate_key_never_passes(pairs: list[tuple[str, JsonValue]], data: 
 @st.composite
 def planted(draw: st.DrawFn, fault: object) -> tuple[Any, Path]:
     """A document with `fault` somewhere in it, and where."""
-    document, path = fault, ()
+    document: Any = fault
+    path: Path = ()
     for _ in range(draw(st.integers(0, 5))):
         step: str | int
         if draw(st.booleans()):
@@ -261,8 +262,7 @@ def test_a_python_value_as_deep_as_you_like(wrap: Callable[[Any], Any]) -> None:
         assert caught.value.pointer is not None
         assert caught.value.pointer.count("/") == 128
         while isinstance(deep, list | dict):  # CPython frees deep nesting recursively, given the chance
-            deep, inner = None, deep
-            (deep,) = inner if isinstance(inner, list) else inner.values()
+            (deep,) = deep if isinstance(deep, list) else deep.values()
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"a" : ', "}]")])

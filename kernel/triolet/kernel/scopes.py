@@ -1,9 +1,10 @@
 """Nurseries whose single failure is seen as it was raised.
 
-Decides nothing about the failure: two or more stay the group that they are.
+Decides nothing about the failure: two or more stay the group that they are. Cancellation is one thing however many
+tasks it reached.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -24,8 +25,16 @@ async def open_plain_nursery() -> AsyncGenerator[trio.Nursery]:
         raise single from single.__cause__
 
 
-def _single(error: BaseException) -> BaseException | None:
-    if not isinstance(error, BaseExceptionGroup):
-        return error
-    inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
-    return _single(inner[0]) if len(inner) == 1 else None
+def _single(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    leaves = list(_leaves(group))
+    if len(leaves) == 1 or all(isinstance(leaf, trio.Cancelled) for leaf in leaves):
+        return leaves[0]
+    return None
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

@@ -4,13 +4,16 @@ Decides one normal form for all providers: input is the total, with cache reads 
 inside it; output is the total, with reasoning told apart inside it. It prices nothing and limits nothing.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import attrs
 
 from triolet.ports.schema import Ge
 
 Tokens = Annotated[int, Ge(0)]
+
+MAX_CALL_TOKENS: Final = 10**11
+"""More than any model takes; the sum over the longest run that a policy allows still is an exact JSON integer."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -31,17 +34,19 @@ class Usage:
 
     def problem(self) -> str | None:
         """Why these figures cannot be right, or None."""
-        if (
-            min(
-                self.input_tokens,
-                self.output_tokens,
-                self.cache_read_tokens,
-                self.cache_write_tokens,
-                self.reasoning_tokens,
-            )
-            < 0
-        ):
-            return "a token count is negative"
+        counts = (
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_tokens,
+            self.cache_write_tokens,
+            self.reasoning_tokens,
+        )
+        for count in counts:
+            # An adapter hands on what a provider sent; a bool, a float or None would poison every later sum.
+            if type(count) is not int:
+                return "a token count is no integer"
+            if not 0 <= count <= MAX_CALL_TOKENS:
+                return f"a token count is not from 0 to {MAX_CALL_TOKENS}"
         if self.fresh_tokens < 0:
             return "cached tokens exceed the input"
         if self.reasoning_tokens > self.output_tokens:

@@ -1,13 +1,13 @@
 """Cases: one promise each, checked on a fresh subject.
 
-Decides what a case is: the requirements that it stands for, one line that says what must hold, a check, and what the
-check needs. A case opens nothing and judges nothing but its one promise; running it within a limit and reporting the
-outcome is `running`. (CONF-001)
+Decides what a case is: the requirements that it stands for, one line that says what must hold, a check, and what
+the check needs. A case opens nothing and judges nothing but its one promise; running it within a limit and
+reporting the outcome is `running`. (CONF-001)
 """
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
@@ -61,7 +61,8 @@ class Case(Generic[S]):
         """Make the check. A `SpecViolation` from anywhere in it, also from within its nurseries, carries the IDs."""
         try:
             await self.check(subject)
-        except (SpecViolation, BaseExceptionGroup) as error:
+        except (SpecViolation, BaseExceptionGroup) as caught:
+            error: BaseException = caught
             found = next(_violations(error), None)
             if found is None:
                 raise
@@ -72,13 +73,11 @@ def _violations(error: BaseException) -> Iterator[SpecViolation]:
     if isinstance(error, SpecViolation):
         yield error
     elif isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
             yield from _violations(inner)
 
 
-def case(
-    *requirements: str, needs: Iterable[str] = ()
-) -> Callable[[Callable[[S], Awaitable[None]]], Case[S]]:
+def case(*requirements: str, needs: Iterable[str] = ()) -> Callable[[Callable[[S], Awaitable[None]]], Case[S]]:
     """Make a `Case` of an async function: its name is the case's name, its docstring's first line the title."""
 
     def decorate(check: Callable[[S], Awaitable[None]]) -> Case[S]:

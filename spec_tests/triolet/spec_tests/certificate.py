@@ -1,8 +1,9 @@
 """The certificate: what a suite found out about one subject, as one versioned value.
 
-Decides the statuses and what each row and the whole may say. Only executed checks count for anything: a requirement is
-*shown* where every executed case that cites it passed, *broken* where one failed, and *open* where none was executed. It
-judges nothing and prints nothing. Its JSON Schema is shipped beside it as ``certificate.schema.json``. (CONF-002)
+Decides the statuses and what each row and the whole may say. Only executed checks count for anything: a requirement
+is *shown* where every executed case that cites it passed, *broken* where one failed, and *open* where none was
+executed. It judges nothing and prints nothing. Its JSON Schema is shipped beside it as ``certificate.schema.json``.
+(CONF-002)
 """
 
 from collections.abc import Iterable

@@ -1,16 +1,15 @@
 """certify: every case of a suite on one maker, in this process, and a certificate at the end.
 
-Decides the order: the smoke row first, then every case whatever became of the others, last what was left running. If
-the smoke case fails, the others are reported as not exercised, since nothing they could say would be about the adapter. It
-cannot end a subject that blocks the event loop or breaks the process: for one that is not trusted so far, use
-`certify_target`. (CONF-002)
+Decides the order: the smoke row first, then every case whatever became of the others, last what was left running.
+If the smoke case fails, the others are reported as not exercised, since nothing they say would be about the
+adapter. It cannot end a subject that blocks the event loop or breaks the process: for one that is not trusted so
+far, use `certify_target`. (CONF-002)
 """
 
 import platform
 from collections.abc import Awaitable, Callable, Iterable
-from decimal import Decimal
 from importlib import metadata
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import attrs
 import trio
@@ -25,6 +24,7 @@ from triolet.spec_tests.certificate import (
     Declared,
     Environment,
     Row,
+    Status,
     SuiteIdentity,
     standing,
     verdict_of,
@@ -72,7 +72,9 @@ async def certify(
 
     async def run(name: str) -> CaseRun:
         case = suite.find(name)
-        return await (run_smoke(suite, maker, limit=limit) if case is None else run_case(suite, case, maker, limit=limit))
+        return await (
+            run_smoke(suite, maker, limit=limit) if case is None else run_case(suite, case, maker, limit=limit)
+        )
 
     name = target or f"{getattr(maker, '__module__', '')}:{getattr(maker, '__qualname__', '')}"
     report = Report(suite=suite, target=name, limit=limit, isolated=False, progress=progress)
@@ -128,7 +130,7 @@ class Report:
     def certificate(self) -> Certificate:
         """What the rows so far come to."""
         shown, broken, left_open = standing(self.rows)
-        counts = dict.fromkeys(("passed", "failed", "not-applicable", "not-exercised", "not-triggered"), 0)
+        counts: dict[str, int] = dict.fromkeys(get_args(Status), 0)
         for row in self.rows:
             counts[row.status] += 1
         return Certificate(
@@ -142,7 +144,7 @@ class Report:
             ),
             started_at=self.started_at,
             duration_ms=max(0, (SystemClock().now() - self.started_at) * 1000 // MICROSECONDS),
-            limit_seconds=str(Decimal(str(self.limit)).normalize()),
+            limit_seconds=f"{self.limit:.3f}".rstrip("0").rstrip("."),
             isolated=self.isolated,
             verdict=verdict_of(self.rows),
             counts=counts,

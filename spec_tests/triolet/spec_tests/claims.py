@@ -1,11 +1,11 @@
 """Claims: how a check says what must be so, and what is raised when it is not.
 
-Decides the three ways in which a check may end other than by returning: the subject broke a promise, a lever that the
-check needs is not there, or the situation that it waits for did not come about. It uses no `assert`, which an
+Decides the three ways in which a check may end other than by returning: the subject broke a promise, a lever that
+the check needs is not there, or the situation that it waits for did not come about. It uses no `assert`, which an
 optimising interpreter would drop, and knows no test runner. (CONF-001, CONF-002)
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Generic, NoReturn, TypeVar
 
@@ -82,7 +82,7 @@ class Caught(Generic[E]):
 
 
 @contextmanager
-def ensure_raises(kind: type[E], what: str) -> Iterator[Caught[E]]:
+def ensure_raises(kind: type[E], what: str) -> Generator[Caught[E]]:
     """Raise `SpecViolation` unless the block raises a `kind`. Any other error is a violation too, with its cause."""
     caught = Caught[E]()
     try:

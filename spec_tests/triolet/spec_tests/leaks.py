@@ -1,7 +1,8 @@
 """What was left running: the tasks and threads that outlive a closed subject.
 
-Decides what counts: a task in Trio's system nursery, since every other task has a nursery that had to end first, and a
-thread that is not one of Trio's idle workers. Sockets, files and processes are not looked at. It ends nothing. (CAP-001)
+Decides what counts: a task in Trio's system nursery, since every other task has a nursery that had to end first,
+and a thread that is not one of Trio's idle workers. Sockets, files and processes are not looked at. It ends
+nothing. (CAP-001)
 """
 
 import re

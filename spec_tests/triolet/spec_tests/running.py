@@ -1,7 +1,7 @@
 """Running one case: open, check, close, within a limit, and say what became of it.
 
-Decides which status and fault every ending has. It is the boundary at which whatever an adapter raises becomes a row;
-nothing but cancellation and an interrupt passes it. It cannot end a subject that blocks the event loop or the
+Decides which status and fault every ending has. It is the boundary at which whatever an adapter raises becomes a
+row; nothing but cancellation and an interrupt passes it. It cannot end a subject that blocks the event loop or the
 process; `triolet.spec_tests.isolation` can. (CONF-001, CONF-002)
 """
 
@@ -16,7 +16,7 @@ import trio
 from triolet.ports.errors import bounded
 from triolet.ports.text import repair
 from triolet.spec_tests.case import Case
-from triolet.spec_tests.certificate import MAX_DETAIL, MAX_REASON, Declared, Fault, Row
+from triolet.spec_tests.certificate import MAX_DETAIL, MAX_REASON, Declared, Fault, Row, Status
 from triolet.spec_tests.claims import NotExercised, NotTriggered, SpecViolation
 from triolet.spec_tests.leaks import left_behind, running
 from triolet.spec_tests.subject import Maker, Subject
@@ -113,7 +113,7 @@ def leak_reason(leaks: Sequence[str]) -> str:
 
 def row_of(
     case: Case[Any],
-    status: Literal["passed", "failed", "not-applicable", "not-exercised", "not-triggered"],
+    status: Status,
     *,
     fault: Fault | None = None,
     reason: str = "",
@@ -198,7 +198,8 @@ def _first_lack(
 
 def declared_by(subject: Subject[Any]) -> Declared:
     """What the subject says about itself."""
-    kind: type[object] = type(subject.port)
+    port: object = subject.port
+    kind = type(port)
     return Declared(
         name=repair(subject.name or f"{kind.__module__}.{kind.__qualname__}"),
         version=repair(subject.version or _distribution_version(kind.__module__.partition(".")[0])),

@@ -1,8 +1,8 @@
 """Subjects: the fresh thing under test, with whatever levers its maker can offer.
 
-Decides what a maker gives and which levers exist on every port. A lever does what the port itself cannot be asked to
-do: reopen, kill, let time pass. It weakens no promise; where it is absent, what needs it is reported as not exercised.
-(CONF-002)
+Decides what a maker gives and which levers exist on every port. A lever does what the port itself cannot be asked
+to do: reopen, kill, let time pass. It weakens no promise; where it is absent, what needs it is reported as not
+exercised. (CONF-002)
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -4,7 +4,7 @@ Decides which cases belong together, and what a maker's gift has to look like be
 runs nothing.
 """
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
@@ -73,11 +73,14 @@ class Suite(Generic[S]):
     def subject_of(self, opened: object) -> S:
         """What a maker gave, as a subject. Raises `NotASubject`."""
         if isinstance(opened, Subject) and not isinstance(opened, self.subject):
-            raise NotASubject(port=self.port, problem=f"it is a {type(opened).__name__}, not {self.subject.__name__}")
-        subject = opened if isinstance(opened, self.subject) else self.subject(port=opened)
-        missing = [verb for verb in self.verbs if not hasattr(subject.port, verb)]
+            given = type(cast("object", opened)).__name__
+            raise NotASubject(port=self.port, problem=f"it is a {given}, not a {self.subject.__name__}")
+        port: object = opened
+        subject = opened if isinstance(opened, self.subject) else self.subject(port=port)
+        port = subject.port
+        missing = [verb for verb in self.verbs if not hasattr(port, verb)]
         if missing:
-            kind = type(subject.port).__name__
+            kind = type(port).__name__
             raise NotASubject(port=self.port, problem=f"a {kind} has no {', '.join(missing)}")
         for wrong in sorted(subject.declines.keys() - {*self.traits, *subject.lever_names()}):
             raise NotASubject(port=self.port, problem=f"it declines {wrong!r}, which is no trait of this port")

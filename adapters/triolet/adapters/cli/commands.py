@@ -74,7 +74,7 @@ def run_command(arguments: Sequence[str]) -> int:
     try:
         status: object = triolet.main(args=list(arguments), prog_name="triolet", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx is not None else error.format_message(), err=True)
+        click.echo(error.ctx.get_help(), err=True)
         return 2
     except click.UsageError as error:
         where = "triolet" if error.ctx is None else error.ctx.command_path

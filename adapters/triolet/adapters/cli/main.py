@@ -3,8 +3,8 @@
 Decides which exit status and which single line on standard error stand for each way in which a subcommand can end. It
 imports nothing that a broken installation may lack before it can say so, and knows no subcommand.
 
-Exit status: 0 done, 1 the subcommand failed, 2 the command line is wrong, 130 and 143 interrupted by a signal, 141 whoever
-read the output has gone.
+Exit status: 0 done, 1 the subcommand failed, 2 the command line is wrong, 130 and 143 interrupted by a signal, 141
+whoever read the output has gone.
 """
 
 import os

@@ -1,7 +1,8 @@
 """The page: rows of time, label and body on a terminal, in a pipe or in a file.
 
-Decides the layout: how wide each column is, where a body breaks, how much of it is shown, and how text that arrives piece
-by piece grows on one row. All text that reaches it is made visible first and is never read as markup. It knows no event.
+Decides the layout: how wide each column is, where a body breaks, how much of it is shown, and how text that arrives
+piece by piece grows on one row. All text that reaches it is made visible first and is never read as markup. It knows
+no event.
 """
 
 import re
@@ -17,8 +18,8 @@ from triolet.adapters.console.visible import visible, visible_line
 Part = tuple[str, str]
 """Text, and the rich style that it is shown in."""
 
-LABEL_CELLS: Final = 10
-TIME_CELLS: Final = 9
+LABEL_CELLS: Final = 9
+TIME_CELLS: Final = 8
 WIDE_ENOUGH_FOR_TIMES: Final = 64
 WIDE_ENOUGH_FOR_LABELS: Final = 40
 LEAST_BODY_CELLS: Final = 8
@@ -31,7 +32,7 @@ STREAM_LINES: Final = 40
 
 _PIECES: Final = re.compile(r"\n|[^\S\n]+|\S+")
 # For terminals whose encoding has no such characters.
-_ASCII: Final = {"…": "...", "·": "-", "✓": "ok", "✗": "x", "→": "->", "–": "-"}
+_ASCII: Final = {"…": "...", "·": "-", "✓": "ok", "✗": "x", "→": "->"}
 
 
 class _LoudConsole(Console):
@@ -71,10 +72,11 @@ class Page:
             ellipsis = self._encodable("…")
             shown[-1].truncate(max(1, frame.width - cell_len(ellipsis)), overflow="crop")
             shown[-1].append(ellipsis, "dim")
-        first = shown[0] if shown else Text()
-        self._write(Text.assemble(frame.head, first), newline=True)
-        for line in shown[1:]:
-            self._write(Text.assemble(" " * frame.indent, line), newline=True)
+        heads = [frame.head, *(Text(" " * frame.indent) for _ in shown)]
+        for head, line in zip(heads, shown or [Text()], strict=False):
+            whole = Text.assemble(head, line)
+            whole.rstrip()
+            self._write(whole, newline=True)
 
     def stream(self, seconds: float, label: str, content: str, style: str) -> None:
         """Write more text. Calls with the same label go on where the last one stopped, until a row comes between."""

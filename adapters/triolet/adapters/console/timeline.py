@@ -5,6 +5,8 @@ observer missed of it is made up from the complete response. It changes nothing,
 event, and shows no event twice. Times are seconds since the first event, by the events' own stamps. (RUN-010)
 """
 
+import contextlib
+import json
 from collections.abc import AsyncIterable, Iterable
 from typing import Final
 
@@ -31,12 +33,15 @@ from triolet.ports.events import (
     TurnInterrupted,
 )
 from triolet.ports.identity import MICROSECONDS, CallId, Instant
-from triolet.ports.messages import Media, Part as MessagePart, ToolCall
+from triolet.ports.messages import Media, ToolCall
+from triolet.ports.messages import Part as MessagePart
 from triolet.ports.outcomes import is_error, outcome_text
 from triolet.ports.usage import Usage, UsageTotals
 
-_SOURCES: Final = {"user": "asked", "follow-up": "followed up", "correction": "corrected"}
+_SOURCES: Final = {"user": "asked", "correction": "corrects"}
 _PROBLEM_STYLE: Final = "red"
+MOST_READ: Final = 4_000
+"""Characters of arguments and results that are looked at; far fewer are shown."""
 
 
 async def show_timeline(events: AsyncIterable[Event], console: Console) -> TerminalEvent | None:
@@ -85,7 +90,12 @@ class Timeline:
                 self._turn_ends(event)
             case TurnInterrupted():
                 # What was streamed of this try is not part of the answer.
-                self._row("cut off", (f"turn {event.turn}: {event.reason}", _PROBLEM_STYLE), self._spent(event.usage))
+                tokens = _tokens(event.usage)
+                self._row(
+                    "cut off",
+                    (f"turn {event.turn}: {event.reason}", _PROBLEM_STYLE),
+                    (tokens and f" · {tokens}", "dim"),
+                )
             case CallBegan():
                 self._call_began[event.call] = self._now
             case CallProgressed():
@@ -101,8 +111,8 @@ class Timeline:
     def _turn_begins(self, event: TurnBegan) -> None:
         self._turn_began = self._now
         self._streamed = ""
-        again = f"the model is asked again (try {event.attempt})"
-        self._row(f"turn {event.turn}", (again if event.attempt > 1 else "the model is asked", "dim"))
+        again = f" again (try {event.attempt})" if event.attempt > 1 else ""
+        self._row(f"turn {event.turn}", (f"asking the model{again}", "dim"))
 
     def _turn_ends(self, event: TurnEnded) -> None:
         if event.text != self._streamed:
@@ -112,7 +122,10 @@ class Timeline:
         self._calls += len(event.calls)
         ended = "" if event.finish in ("stop", "tool-calls") else f" · ended by {event.finish}"
         seconds = self._now - self._turn_began
-        self._row("", (f"{_tokens(event.usage)} · {seconds:.2f} s{ended}", "dim"))
+        if tokens := _tokens(event.usage):
+            ended = f"{tokens} · {seconds:.2f} s{ended}"
+        if ended:
+            self._row("", (ended, "dim"))
 
     def _call_ends(self, event: CallEnded) -> None:
         began = self._call_began.pop(event.call, None)
@@ -120,13 +133,13 @@ class Timeline:
         took = "" if began is None else f" {_duration(self._now - began)}"
         failed = is_error(event.outcome)
         head = (event.tool, _PROBLEM_STYLE if failed else "green")
-        text = visible_line(outcome_text(event.outcome)[:4000])
-        self._row("✗" if failed else "✓", head, (took, "dim"), (f" → {text}", ""))
+        text = _readable(outcome_text(event.outcome))
+        self._row("✗" if failed else "✓", head, (took, "dim"), (f" → {text}", ""), lines=3)
 
     def _run_ends(self, event: TerminalEvent) -> None:
         settled = event.settlement
-        took = f"{self._now:.2f} s · {_counted(settled.turns, 'turn')} · {_counted(self._calls, 'call')}"
-        sums: Part = (f" · {took} · {_tokens(settled.usage)}", "dim")
+        counts = f"{self._now:.2f} s", _counted(settled.turns, "turn"), _counted(self._calls, "call")
+        sums: Part = ("".join(f" · {sum_}" for sum_ in (*counts, _tokens(settled.usage)) if sum_), "dim")
         match event:
             case RunCompleted():
                 early = "" if event.exhausted is None else f" · the limit on {event.exhausted} was reached"
@@ -138,9 +151,6 @@ class Timeline:
 
     def _row(self, label: str, *parts: Part, lines: int = 4) -> None:
         self._page.row(self._now, label, *parts, lines=lines)
-
-    def _spent(self, usage: Usage) -> Part:
-        return f" · {_tokens(usage)}", "dim"
 
 
 def _input(parts: Iterable[MessagePart]) -> str:
@@ -154,10 +164,22 @@ def _input(parts: Iterable[MessagePart]) -> str:
 def _call(call: ToolCall) -> tuple[Part, ...]:
     if call.defect is not None:
         return (call.name, "bold"), (f" (unusable: {call.defect.reason})", _PROBLEM_STYLE)
-    return (call.name, "bold"), (f" {visible_line(call.arguments[:4000])}", "")
+    return (call.name, "bold"), (f" {_readable(call.arguments)}", "")
+
+
+def _readable(text: str) -> str:
+    """`text` on one line; JSON with a space behind each comma and colon, so that it can be broken there."""
+    if len(text) <= MOST_READ and text.startswith(("{", "[")):
+        # A result in words may happen to begin like that.
+        with contextlib.suppress(ValueError, RecursionError):
+            text = json.dumps(json.loads(text), ensure_ascii=False)
+    return visible_line(text[:MOST_READ])
 
 
 def _tokens(usage: Usage | UsageTotals) -> str:
+    """The figures, or nothing where none were reported."""
+    if not usage.input_tokens and not usage.output_tokens:
+        return ""
     cached = f" ({usage.cache_read_tokens:,} cached)" if usage.cache_read_tokens else ""
     least = "at least " if usage.at_least else ""
     return f"{least}{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out"

@@ -1,7 +1,9 @@
 """One chat-completion request over HTTP, and the parts of its streamed answer.
 
 Decides when a server is too slow, when an answer is complete, and that a connection is closed the moment its answer is
-no longer wanted. It asks once: no retry, no redirect (F-053). It knows no tool protocol; whoever asks brings the body.
+no longer wanted. It asks once: no retry, no redirect (F-053). So each request gets a connection of its own, too: a kept
+one may be closed by the server at the very moment that it is used, and nobody can tell whether that request was
+answered. It knows no tool protocol; whoever asks brings the body.
 
 No cancel scope is held across a yield: each read waits in a scope of its own, in a plain coroutine.
 """
@@ -21,9 +23,6 @@ from triolet.adapters.openai_compatible.sse import Event, EventParser
 from triolet.ports.language_model import MalformedResponse, ModelPart, ModelUnavailable
 
 _CLOSING_SECONDS: Final = 5.0
-_DRAIN_SECONDS: Final = 0.25
-"""How long the end of the HTTP body is waited for behind ``[DONE]``: after it, the connection can be used again."""
-
 _DONE: Final = "[DONE]"
 
 
@@ -112,7 +111,6 @@ class Chat:
                     return
                 for event in parser.feed(chunk):
                     if event.data == _DONE:
-                        await self._next(chunks, trio.current_time() + _DRAIN_SECONDS, complete=True)
                         return
                     yield event
                 if parser.lines > lines:

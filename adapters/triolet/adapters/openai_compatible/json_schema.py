@@ -59,11 +59,14 @@ _CHOICE_LIMIT: Final = 10_000
 class JsonSchema:
     """Options of the protocol.
 
-    `examples` are shown before the history of every request whose tools they use. `choice_tokens` bounds the output of
-    the first call, at least 1; a model that reasons first needs more than the default.
+    `examples` are shown before the history of every request whose tools they use. `show_schemas` puts the schemas of
+    arguments and answer into the system message: a server that enforces a schema need not show it to its model.
+    `choice_tokens` bounds the output of the first call, at least 1; a model that reasons first needs more than the
+    default.
     """
 
     examples: tuple[WorkedExample, ...] = ()
+    show_schemas: bool = True
     choice_tokens: int = attrs.field(default=256, validator=attrs.validators.ge(1))
 
 
@@ -128,7 +131,13 @@ class TwoStages:
     def _body(
         self, request: ModelRequest, shown: list[ChatTurn], form: OutputSchema | None, most_tokens: int | None = None
     ) -> bytes:
-        system = system_text(request.instructions, request.tools, _answer_name(request.tools))
+        system = system_text(
+            request.instructions,
+            request.tools,
+            _answer_name(request.tools),
+            request.output,
+            schemas=self._options.show_schemas,
+        )
         messages = [encode({"role": "system", "content": system})] if system else []
         messages += encoded_turns(shown)
         fields = {} if form is None else {"response_format": response_format(form, strict=self._strict)}

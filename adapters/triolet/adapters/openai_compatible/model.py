@@ -60,7 +60,12 @@ async def open_openai_compatible(
     endpoint = _endpoint(base_url)
     if not model:
         raise InvalidOption(option="model", problem="it is empty")
-    headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "text/event-stream",
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+    }
     if api_key is not None:
         if not _KEY.fullmatch(api_key):
             raise InvalidOption(option="api_key", problem="it is not 1 to 4096 visible ASCII characters")
@@ -70,7 +75,7 @@ async def open_openai_compatible(
         raise InvalidOption(option="extra", problem=f"the adapter itself sets {', '.join(sorted(taken))}")
     bodies = Bodies(BodyOptions(model=model, defaults=defaults, extra=extra, max_tokens_name=max_tokens_name))
     patience = httpx2.Timeout(connect=timeouts.connect, pool=timeouts.connect, write=timeouts.idle, read=None)
-    places = httpx2.Limits(max_connections=limits.connections, max_keepalive_connections=limits.connections)
+    places = httpx2.Limits(max_connections=limits.connections, max_keepalive_connections=0)
     async with httpx2.AsyncClient(
         headers=headers, timeout=patience, limits=places, trust_env=use_environment, follow_redirects=False
     ) as client:

@@ -8,7 +8,7 @@ spaced JSON are deliberate: small models follow them best.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import attrs
@@ -16,7 +16,7 @@ import attrs
 from triolet.adapters.openai_compatible.examples import WorkedExample
 from triolet.adapters.openai_compatible.wire import content, encode
 from triolet.ports.canonical import encode_text
-from triolet.ports.language_model import ToolDeclaration
+from triolet.ports.language_model import OutputSchema, ToolDeclaration
 from triolet.ports.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from triolet.ports.outcomes import outcome_text
 from triolet.ports.strict_json import JsonValue
@@ -84,13 +84,21 @@ def example_turns(example: WorkedExample, answer: str) -> list[ChatTurn]:
     return [*shown, *asked_for_answer(answer), turn("assistant", said)]
 
 
-def system_text(instructions: str, tools: Sequence[ToolDeclaration], answer: str) -> str:
-    """The instructions, and what there is to choose from."""
+def system_text(
+    instructions: str, tools: Sequence[ToolDeclaration], answer: str, shape: OutputSchema | None, *, schemas: bool
+) -> str:
+    """The instructions, and what there is to choose from. With `schemas`, also what arguments and answer look like."""
+
+    def shown(schema: Mapping[str, object]) -> str:
+        return f" JSON Schema: {encode(schema).decode()}" if schemas else ""
+
+    form = "" if shape is None else shown(shape.schema)
     if not tools:
-        return instructions
-    lines = [f"- {tool.name}: {tool.description}" for tool in tools]
-    listed = "\n".join(("Tools:", *lines, f"- {answer}: give the final answer."))
-    return f"{instructions}\n\n{listed}" if instructions else listed
+        pieces = [instructions, f"Answer with JSON.{form}" if form else ""]
+    else:
+        lines = [f"- {tool.name}: {tool.description}{shown(tool.input_schema)}" for tool in tools]
+        pieces = [instructions, "\n".join(("Tools:", *lines, f"- {answer}: give the final answer.{form}"))]
+    return "\n\n".join(filter(None, pieces))
 
 
 def encoded_turns(turns: Iterable[ChatTurn]) -> Iterator[bytes]:

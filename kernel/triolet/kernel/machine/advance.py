@@ -145,7 +145,9 @@ def _unchanged(state: ConversationState, _: GrantGiven | GrantRevoked) -> _Effec
 
 def _tool_prepared(state: ConversationState, record: ToolPrepared) -> _Effect:
     batch = open_batch(state)
-    return _with_batch(state, attrs.evolve(batch, prepared=batch.prepared.union(record.calls)))
+    runnable = batch.runnable or {}
+    started = {call: runnable[call] for call in record.calls}
+    return _with_batch(state, attrs.evolve(batch, prepared={**batch.prepared, **started}))
 
 
 def _step_settled(state: ConversationState, record: StepSettled) -> _Effect:

@@ -221,7 +221,7 @@ def runnable_unprepared(state: ConversationState, record: ToolPrepared) -> str |
     batch = open_batch(state)
     if not record.calls:
         return "it prepares nothing"
-    still = {call.id for call in batch.open} - batch.prepared
+    still = {call.id for call in batch.open} - batch.prepared.keys()
     for call in record.calls:
         if (batch.runnable or {}).get(call, "readonly") == "readonly":
             return "a call is not runnable, or is readonly"
@@ -251,9 +251,6 @@ def outcome_was_possible(state: ConversationState, record: ToolSettled) -> str |
     if not isinstance(record.outcome, ToolSuccess | ToolFailure | ToolUnknownOutcome):
         return None
     batch = open_batch(state)
-    execution = (batch.runnable or {}).get(record.call)
-    if execution is None:
-        return "a handler's outcome for a call that may not run"
-    if execution != "readonly" and record.call not in batch.prepared:
-        return "a handler's outcome for a call that was not prepared"
-    return None
+    if record.call in batch.prepared or (batch.runnable or {}).get(record.call) == "readonly":
+        return None
+    return "a handler's outcome for a call that was never started"

@@ -27,7 +27,7 @@ from triolet.ports.outcomes import (
 )
 from triolet.ports.tools import ExecutionClass
 
-Stop = Literal["cancelled", "timeout"]
+Stop = Literal["cancelled", "timeout", "crashed"]
 
 _DEFECT_TEXT = {
     "truncated": "the response was cut off inside this call's batch; send it again, shorter",
@@ -41,7 +41,7 @@ def stopped(why: Stop, execution: ExecutionClass | None, *, started: bool) -> Ou
     if started and execution == "uncertain":
         return ToolUnknownOutcome(reason=why)
     effect = started and execution is not None and execution != "readonly"
-    return ToolDefect(reason=why, effect_possible=effect)
+    return ToolDefect(reason="cancelled" if why == "crashed" else why, effect_possible=effect)
 
 
 def broken(reason: Literal["exception", "output"], type_: str | None, execution: ExecutionClass) -> Outcome:

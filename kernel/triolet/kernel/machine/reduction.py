@@ -16,7 +16,7 @@ Anything else is `MalformedResponse`. Decides what a sequence of parts amounts t
 response can run (RUN-004). It is fed by one owner, keeps bounded text, and never waits.
 """
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import attrs
 
@@ -47,6 +47,10 @@ MAX_RAW: Final = 2_000
 """Characters of a defective call's text that are kept for audit."""
 
 NO_ARGUMENTS: Final = JsonText("{}")
+
+_REASONS: Final = get_args(FinishReason)
+_CUT: Final = ("length", "content-filter")
+"""Reasons that stop a response before its end. What its calls lack cannot be seen in them (RUN-004)."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -116,14 +120,18 @@ class Reduction:
                     raise MalformedResponse(problem=problem)
                 self.usage = usage
             case Finished(reason=reason):
+                if reason not in _REASONS:
+                    raise MalformedResponse(problem="it finished for a reason that nobody knows")
                 self._finish = reason
+            case _:  # pyright: ignore[reportUnnecessaryComparison] -- an adapter may be untyped
+                raise MalformedResponse(problem=f"a {type(part).__name__} is no part of a response")
 
     def close(self, run: RunId, turn: int) -> Reduced:
         """The complete response. Raises `MalformedResponse` where the provider never said that it is one."""
         if self._finish is None:
             raise MalformedResponse(problem="it ended before it was complete")
         calls = tuple(
-            _reduce_call(call_id(run, turn, position), call, cut=self._finish == "length")
+            _reduce_call(call_id(run, turn, position), call, cut=self._finish in _CUT)
             for position, call in enumerate(self._calls.values())
         )
         message = AssistantMessage(

@@ -10,8 +10,10 @@ from typing import Literal
 from triolet.kernel.machine import outcome_table
 from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.observations import AnswerJudged, ModelCallEnded, Stopped
-from triolet.kernel.machine.state import ConversationState, RunState
+from triolet.kernel.machine.state import CallBatch, ConversationState, RunState
+from triolet.ports.identity import CallId
 from triolet.ports.messages import Text
+from triolet.ports.outcomes import Outcome
 from triolet.ports.records import (
     Dimension,
     FailureCode,
@@ -90,14 +92,8 @@ def sealed(state: ConversationState, seen: Stopped) -> tuple[Record, ...]:
     """Give every open call its one result, or note the model call under way (RUN-005)."""
     run = open_run(state)
     if run.batch is not None:
-        why: outcome_table.Stop = "timeout" if seen.cause == "deadline" else "cancelled"
-        runnable = run.batch.runnable or {}
         return tuple(
-            ToolSettled(
-                call=call.id,
-                outcome=seen.outcomes.get(call.id)
-                or outcome_table.stopped(why, runnable.get(call.id), started=call.id in seen.started),
-            )
+            ToolSettled(call=call.id, outcome=seen.outcomes.get(call.id) or _stopped_call(run.batch, call.id, seen))
             for call in run.batch.open
         )
     if seen.asking is None or state.phase != "seam":
@@ -111,6 +107,14 @@ def sealed(state: ConversationState, seen: Stopped) -> tuple[Record, ...]:
         usage=seen.asking.usage,
     )
     return (interrupted,)
+
+
+def _stopped_call(batch: CallBatch, call: CallId, seen: Stopped) -> Outcome:
+    if seen.cause == "lost":
+        # Nobody is left who knows how far it got: from its preparation on it may have had its effect (DUR-009).
+        return outcome_table.stopped("crashed", batch.prepared.get(call), started=call in batch.prepared)
+    why: outcome_table.Stop = "timeout" if seen.cause == "deadline" else "cancelled"
+    return outcome_table.stopped(why, (batch.runnable or {}).get(call), started=call in seen.started)
 
 
 def _failed(run: RunState, code: FailureCode, detail: str, dimension: Dimension | None = None) -> RunSettled:

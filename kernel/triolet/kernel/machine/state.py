@@ -32,6 +32,7 @@ before a model request; `batch` has calls without results; `answered` has a resp
 
 
 NOTHING_USED: Final = UsageTotals()
+NONE_PREPARED: Final[Mapping[CallId, ExecutionClass]] = MappingProxyType({})
 NO_STEPS: Final[Mapping[tuple[CallId, str], JsonText]] = MappingProxyType({})
 NOT_ASKED: Final[Mapping[CallId, ApprovalRequest]] = MappingProxyType({})
 NOT_ANSWERED: Final[Mapping[CallId, ApprovalDecided]] = MappingProxyType({})
@@ -41,7 +42,8 @@ NOT_ANSWERED: Final[Mapping[CallId, ApprovalDecided]] = MappingProxyType({})
 class CallBatch:
     """The calls of one response, and how far each is. `outcomes` is a prefix in declaration order.
 
-    `runnable` is None until this attempt has decided every call. `steps` holds recorded steps by call and name.
+    `runnable` is None until this attempt has decided every call. `prepared` are the calls that started, in this
+    attempt or one before, under the class that they had then. `steps` holds recorded steps by call and name.
     `requests` and `answers` are what is on record about approval, by call.
     """
 
@@ -49,7 +51,7 @@ class CallBatch:
     calls: tuple[ToolCall, ...]
     outcomes: tuple[Outcome, ...] = ()
     runnable: Mapping[CallId, ExecutionClass] | None = None
-    prepared: frozenset[CallId] = frozenset()
+    prepared: Mapping[CallId, ExecutionClass] = NONE_PREPARED
     steps: Mapping[tuple[CallId, str], JsonText] = NO_STEPS
     requests: Mapping[CallId, ApprovalRequest] = NOT_ASKED
     answers: Mapping[CallId, ApprovalDecided] = NOT_ANSWERED

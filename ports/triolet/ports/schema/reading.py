@@ -185,9 +185,9 @@ class _Reader:
     def _object(self, hint: Any, cls: type[attrs.AttrsInstance], place: str) -> ObjectShape:
         scope: Mapping[object, object] = {}
         if cls is not hint:
-            arguments = tuple(self.scope.get(argument, argument) for argument in get_args(hint))
-            hint = hint.__origin__[arguments]
-            scope = dict(zip(cast(Any, cls).__parameters__, arguments, strict=True))
+            if all(variable in self.scope for variable in hint.__parameters__) and hint.__parameters__:
+                hint = hint[tuple(self.scope[variable] for variable in hint.__parameters__)]
+            scope = dict(zip(cast(Any, cls).__parameters__, get_args(hint), strict=True))
         if hint in self.objects:
             return self.objects[hint]
         try:

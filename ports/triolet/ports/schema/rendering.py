@@ -119,7 +119,6 @@ class _Renderer:
         schema: dict[str, JsonValue] = {"type": "array", "minItems": count, "maxItems": count}
         if count:
             schema["prefixItems"] = [self.render(item) for item in shape.items]
-        schema["items"] = False
         return schema
 
 

@@ -17,9 +17,14 @@ from triolet.ports.json_pointer import pointer
 
 Violation = tuple[str, str]
 
+TOLD: Final = 1000
+"""How many violations are put into words; an `InvalidValue` lists fewer and counts these."""
+
 _WORDS: Final[Mapping[str, str]] = {
+    "contains": "lacks an item that it must contain",
     "exclusiveMaximum": "must be less than {limit}",
     "exclusiveMinimum": "must be greater than {limit}",
+    "falseSchema": "holds what is not allowed",
     "format": "must have the format {format}",
     "maxItems": "must have at most {limit} items",
     "maxLength": "must have at most {limit} characters",
@@ -45,12 +50,12 @@ _TYPES: Final[Mapping[type, str]] = {
 }
 
 
-def violations(errors: Iterable[ValidationError], limit: int) -> tuple[Violation, ...]:
-    """What `errors` say, the first `limit` of it."""
+def violations(errors: Iterable[ValidationError]) -> tuple[Violation, ...]:
+    """What `errors` say, the first `TOLD` of it."""
     found: list[Violation] = []
     for error in errors:
-        found.extend(islice(_told(error), limit - len(found)))
-        if len(found) >= limit:
+        found.extend(islice(_told(error), TOLD - len(found)))
+        if len(found) == TOLD:
             break
     return tuple(found)
 
@@ -62,7 +67,7 @@ def fault_of_schema(error: ValidationError) -> str:
         return bounded(f"a reference that leads nowhere: {facts['error']}")
     if error.kind.name == "format" and facts.get("format") == "regex":
         return "not a pattern that can be matched in linear time"
-    return "; ".join(problem for _, problem in violations([error], limit=3))
+    return "; ".join(problem for _, problem in violations([error])[:3])
 
 
 def _told(error: ValidationError) -> Iterator[Violation]:

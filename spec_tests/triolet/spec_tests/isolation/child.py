@@ -1,10 +1,11 @@
 """The process that holds the subject: it runs the cases that it is told to, one Trio run each, and reports each.
 
-Decides that the channel to the parent is nobody else's: before anything of the subject is imported, standard output becomes
-standard error and standard input becomes empty, so that what an adapter prints or reads disturbs nothing. It judges
-nothing by itself and has no clean-up that a kill would miss.
+Decides that the channel to the parent is nobody else's: before anything of the subject is imported, standard output
+becomes standard error and standard input becomes empty, so that what an adapter prints or reads disturbs nothing.
+It judges nothing by itself and has no clean-up that a kill would miss.
 
     python -m triolet.spec_tests.isolation.child PORT LIMIT PACKAGE.MODULE:OPEN
+
 """
 
 import os
@@ -15,6 +16,7 @@ from typing import Any, BinaryIO
 
 import trio
 
+from triolet.ports.text import repair
 from triolet.spec_tests.certificate import MAX_DETAIL
 from triolet.spec_tests.isolation.messages import MESSAGE, Ended, Loaded, Message, Unloadable
 from triolet.spec_tests.isolation.target import BadTarget, load_maker
@@ -30,8 +32,8 @@ def main(port: str, limit: str, target: str) -> None:
     try:
         maker = load_maker(target)
     except BadTarget as error:
-        detail = "".join(traceback.format_exception(error.__cause__ or error))[-MAX_DETAIL:]
-        _send(reports, Unloadable(problem=error.message, detail=detail))
+        detail = repair("".join(traceback.format_exception(error.__cause__ or error)))[-MAX_DETAIL:]
+        _send(reports, Unloadable(problem=repair(error.message), detail=detail))
         return
     _send(reports, Loaded())
     suite = SUITES[port]

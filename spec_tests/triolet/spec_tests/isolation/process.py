@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -122,7 +122,7 @@ class Child:
 
 
 @asynccontextmanager
-async def open_child(port: str, limit: float, target: str) -> AsyncIterator[Child]:
+async def open_child(port: str, limit: float, target: str) -> AsyncGenerator[Child]:
     """Start a child for this target; on leaving, nothing of it is left."""
     command = [sys.executable, "-m", "triolet.spec_tests.isolation.child", port, repr(limit), target]
     process = await trio.lowlevel.open_process(

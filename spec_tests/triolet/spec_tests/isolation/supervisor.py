@@ -1,8 +1,8 @@
 """certify_target: a certificate for a subject in a process of its own.
 
-Decides what a silence, a death or an unreadable report means for the case under way, and that the next case gets a new
-process then. A subject that hangs with the event loop blocked, exits, crashes or floods its output gets a row like
-any other, and the remaining cases still run. (CONF-002)
+Decides what a silence, a death or an unreadable report means for the case under way, and that the next case gets a
+new process then. A subject that hangs with the event loop blocked, exits, crashes or floods its output gets a row
+like any other, and the remaining cases still run. (CONF-002)
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Finding a maker by its written name: ``PACKAGE.MODULE:OPEN``.
 
-Decides what such a name is and what is said when it leads nowhere. Importing runs the module's code, so this is done
-in the process that can be killed. It calls nothing that it finds.
+Decides what such a name is and what is said when it leads nowhere. Importing runs the module's code, so this is
+done in the process that can be killed. It calls nothing that it finds.
 """
 
 import importlib

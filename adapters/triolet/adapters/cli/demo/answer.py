@@ -34,9 +34,10 @@ _VERBS: Final = {
     "search": r"mentions?|mentioned|contains?|contained|speaks? of|talks? about|says?|has|found|find|occurs?|appears?",
     "read_passage": r"say|says|begin|begins|start|starts|contain|begin with|start with",
 }
-_EMPTY: Final = frozenset(
-    "a an the is are am be does do has have of in inside within there this that it its me you can could would please"
-    " tell give say i want to know file folder document text and word words what".split()
+_EMPTY: Final = re.compile(
+    r"a|an|the|is|are|am|be|does|do|has|have|of|in|inside|within|there|this|that|it|"
+    r"its|me|you|can|could|would|please|tell|give|i|want|to|know|file|folder|document|"
+    r"text|word|words|what"
 )
 
 
@@ -56,9 +57,9 @@ def reply_type(folder: Folder) -> type[Any]:
     return attrs.make_class(
         "Reply",
         {
-            "file": attrs.field(type=cast("type[Any]", file_name_type(folder) | None)),
-            "number": attrs.field(type=cast("type[Any]", Annotated[int, Ge(0), Le(MAX_NUMBER)] | None)),
-            "quote": attrs.field(type=cast("type[Any]", Annotated[str, MaxLength(QUOTE_CHARACTERS)] | None)),
+            "file": attrs.field(type=file_name_type(folder) | None),
+            "number": attrs.field(type=cast("type[Any]", Annotated[int | None, Ge(0), Le(MAX_NUMBER)])),
+            "quote": attrs.field(type=cast("type[Any]", Annotated[str | None, MaxLength(QUOTE_CHARACTERS)])),
         },
         frozen=True,
         kw_only=True,
@@ -107,9 +108,16 @@ class Ledger:
                 self._open |= {call.id: call for call in calls}
             case CallEnded(outcome=outcome):
                 call = self._open.pop(event.call)
+                # A result that was cut to the run's bound is not what the tool returned.
                 whole = isinstance(outcome, ToolSuccess) and outcome.size is None
-                returned = parse(outcome.output) if whole and isinstance(outcome, ToolSuccess) else None
-                self.made.append(Made(tool=call.name, arguments=_object(parse(call.arguments)), returned=returned and _object(returned)))
+                returned = _object(parse(outcome.output)) if isinstance(outcome, ToolSuccess) and whole else None
+                self.made.append(
+                    Made(
+                        tool=call.name,
+                        arguments=_object(parse(call.arguments)),
+                        returned=returned,
+                    )
+                )
             case _:
                 pass
 
@@ -179,7 +187,8 @@ def _unanswered(question: str, folder: Folder, call: Made) -> str | None:
         rest = re.sub(rf"\b(?:{_VERBS[call.tool]})\b", " ", rest, count=1, flags=re.IGNORECASE)
     if call.tool == "read_passage" and call.arguments.get("line") != 1:
         return "where the question begins to read"
-    return next((f"{word!r} in the question" for word in re.findall(r"\w+", rest.lower()) if word not in _EMPTY), None)
+    left = (word for word in re.findall(r"\w+", rest.lower()) if not _EMPTY.fullmatch(word))
+    return next((f"{word!r} in the question" for word in left), None)
 
 
 def _object(value: JsonValue) -> dict[str, JsonValue]:

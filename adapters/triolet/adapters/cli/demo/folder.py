@@ -202,7 +202,7 @@ def _read(root: Path, name: str, limit: int) -> bytes:
             raise _LeftOut("links to outside")
         # O_NONBLOCK: opening a FIFO must not wait for its writer. O_NOFOLLOW: the last step may have been swapped.
         descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-        with open(descriptor, "rb") as file:
+        with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise _LeftOut("not plain files")
             return file.read(limit)

@@ -6,7 +6,7 @@ second one has its usual effect. It works in the main thread of a process only; 
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -34,7 +34,7 @@ class Interruption:
 
 
 @contextmanager
-def listening(on_signal: Callable[[], None]) -> Iterator[Interruption]:
+def listening(on_signal: Callable[[], None]) -> Generator[Interruption]:
     """Listen while the scope is open. Call it inside of Trio."""
     interruption = Interruption(on_signal)
     if threading.current_thread() is not threading.main_thread():

@@ -4,19 +4,20 @@ Decides nothing about the run. A report is told what happens in this order: `beg
 `end` once with the result. Raises what writing raises.
 """
 
-import os
 import sys
 from typing import Protocol
 
 import attrs
 
-from triolet.adapters.cli.demo.answer import Answer
+from triolet.adapters.cli.demo.answer import Answer, Reply
 from triolet.adapters.cli.demo.folder import Folder, describe
 from triolet.adapters.cli.demo.json_lines import event_line, result_line
-from triolet.kernel import Aborted, Completed, Failed, RunResult
+from triolet.kernel import Aborted, Completed, Failed
 from triolet.ports.events import Event
 from triolet.ports.language_model import ModelIdentity
 from triolet.ports.strict_json import JsonValue
+
+DemoResult = Completed[Reply] | Failed | Aborted
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -36,11 +37,15 @@ class Report(Protocol):
         """The folder was read; the model is opened next."""
         ...
 
+    def opened(self, model: ModelIdentity, seconds: float) -> None:
+        """The model is ready, after so many seconds."""
+        ...
+
     def event(self, event: Event) -> None:
         """An event of the run, in order."""
         ...
 
-    def end(self, occasion: Occasion, result: RunResult[object], answer: Answer | None) -> None:
+    def end(self, occasion: Occasion, result: DemoResult, answer: Answer | None) -> None:
         """What the run came to, and the answer if it completed."""
         ...
 
@@ -61,11 +66,16 @@ class TimelineReport:
         left_out = f" · left out: {describe(folder.left_out)}" if folder.left_out else ""
         self._page.row(None, "folder", (shown_folder, "bold"), (f" · {files}{left_out}", "dim"))
 
+    def opened(self, model: ModelIdentity, seconds: float) -> None:
+        """See `Report`."""
+        ready = f" · {model.provider} · ready after {seconds:.2f} s"
+        self._page.row(None, "model", (model.name, "bold"), (ready, "dim"))
+
     def event(self, event: Event) -> None:
         """See `Report`."""
         self._timeline.show(event)
 
-    def end(self, occasion: Occasion, result: RunResult[object], answer: Answer | None) -> None:
+    def end(self, occasion: Occasion, result: DemoResult, answer: Answer | None) -> None:
         """See `Report`."""
         if answer is None:
             return
@@ -73,8 +83,10 @@ class TimelineReport:
         page.blank()
         claimed = (("file", answer.file), ("number", answer.number), ("quote", answer.quote))
         for name, value in claimed:
-            page.row(None, name, ("–", "dim") if value is None else (str(value), "bold"))
-        page.row(None, "sure", ("yes", "bold green") if answer.sure else ("no", "bold yellow"), (f": {answer.why}", "dim"))
+            page.row(None, name, ("none", "dim") if value is None else (str(value), "bold"))
+        page.row(
+            None, "sure", ("yes", "bold green") if answer.sure else ("no", "bold yellow"), (f": {answer.why}", "dim")
+        )
         for place, call in enumerate(answer.tried):
             page.row(None, "" if place else "tried", (call, ""))
 
@@ -85,11 +97,14 @@ class JsonReport:
     def opening(self, folder: Folder, shown_folder: str) -> None:
         """See `Report`."""
 
+    def opened(self, model: ModelIdentity, seconds: float) -> None:
+        """See `Report`."""
+
     def event(self, event: Event) -> None:
         """See `Report`."""
         _put(event_line(event))
 
-    def end(self, occasion: Occasion, result: RunResult[object], answer: Answer | None) -> None:
+    def end(self, occasion: Occasion, result: DemoResult, answer: Answer | None) -> None:
         """See `Report`."""
         _put(
             result_line(
@@ -108,11 +123,11 @@ class JsonReport:
         )
 
 
-def _status(result: RunResult[object]) -> str:
+def _status(result: DemoResult) -> str:
     return {Completed: "completed", Failed: "failed", Aborted: "aborted"}[type(result)]
 
 
-def _error(result: RunResult[object]) -> dict[str, JsonValue] | None:
+def _error(result: DemoResult) -> dict[str, JsonValue] | None:
     match result:
         case Failed(error=error):
             return {"code": error.failure.code, "detail": error.failure.detail}

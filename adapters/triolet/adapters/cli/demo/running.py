@@ -4,7 +4,7 @@ Decides the order in which they are opened and what an interruption means at eac
 decided elsewhere.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import trio
@@ -28,19 +28,21 @@ async def run_demo(folder: Folder, shown_folder: str, question: str, *, scripted
     with trio.CancelScope() as scope, listening(scope.cancel) as interruption:
         agent = make_agent(folder)
         ledger = Ledger()
+        began = trio.current_time()
         try:
-            async with (
-                _open_model(folder, scripted=scripted) as model,
-                open_kernel(agents=[agent], capabilities=in_memory(model=model)) as kernel,
-                kernel.stream(agent, question) as run,
-            ):
-                interruption.on_signal = run.cancel
-                async for event in run.events():
-                    ledger.note(event)
-                    report.event(event)
-                result = await run.result()
-        except TrioletError as error:
-            raise CommandFailed(error.message) from error
+            async with _open_model(folder, scripted=scripted) as model:
+                report.opened(model.identity, trio.current_time() - began)
+                async with (
+                    open_kernel(agents=[agent], capabilities=in_memory(model=model)) as kernel,
+                    kernel.stream(agent, question) as run,
+                ):
+                    interruption.on_signal = run.cancel
+                    async for event in run.events():
+                        ledger.note(event)
+                        report.event(event)
+                    result = await run.result()
+        except TrioletError as problem:
+            raise CommandFailed(problem.message) from problem
         answer: Answer | None = None
         if isinstance(result, Completed):
             answer = answer_from(result.output, question, folder, ledger.made)
@@ -59,7 +61,7 @@ async def run_demo(folder: Folder, shown_folder: str, question: str, *, scripted
 
 
 @asynccontextmanager
-async def _open_model(folder: Folder, *, scripted: bool) -> AsyncIterator[LanguageModel]:
+async def _open_model(folder: Folder, *, scripted: bool) -> AsyncGenerator[LanguageModel]:
     if scripted:
         from triolet.adapters.cli.demo.script import scripted_model
 

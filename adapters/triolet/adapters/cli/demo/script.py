@@ -4,21 +4,22 @@ Decides by plain rules, from the request alone, which tools are called and what 
 the same tools over the same folder as the model does; only the choosing is not a model's.
 """
 
+import json
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from triolet.adapters.cli.demo.folder import Folder
 from triolet.adapters.scripted_model import Call, ScriptedModel, Turn, call, reasoning, text, turn
-from triolet.ports.canonical import encode_text
 from triolet.ports.language_model import ModelRequest
 from triolet.ports.messages import Message, Text, ToolMessage, UserMessage
-from triolet.ports.outcomes import outcome_text
+from triolet.ports.outcomes import ToolSuccess
 from triolet.ports.strict_json import JsonValue, parse
 
 _LOOK: Final = "Let me see what is there."
-_SAYS_LITTLE: Final = frozenset(
-    "how many much words word files file text mention mentions which what where does have there about from with that"
-    " this many contain contains containing are the and say says".split()
+_SAYS_LITTLE: Final = re.compile(
+    r"how|many|much|words?|files?|text|mentions?|which|what|where|does|have|there|about|from|with|that|this"
+    r"|contain(?:s|ing)?|are|the|and|says?"
 )
 
 
@@ -26,14 +27,15 @@ def scripted_model(folder: Folder) -> ScriptedModel:
     """A model for one run: it lists the files, calls what the question seems to want, and replies."""
 
     def look(_: ModelRequest) -> Turn:
-        return turn(reasoning(_LOOK, chunks=5), call("list_files"))
+        # There is no usage to report where no model was asked.
+        return turn(reasoning(_LOOK, chunks=5), call("list_files"), usage=None)
 
     def act(request: ModelRequest) -> Turn:
-        return turn(_call_for(_question(request.messages), folder))
+        return turn(_call_for(_question(request.messages), folder), usage=None)
 
     def reply(request: ModelRequest) -> Turn:
-        said = encode_text(_reply_to(request.messages))
-        return turn(text(said, chunks=min(12, len(said))))
+        said = json.dumps(_reply_to(request.messages), ensure_ascii=False)
+        return turn(text(said, chunks=min(12, len(said))), usage=None)
 
     return ScriptedModel((look, act, reply), remember=0)
 
@@ -41,7 +43,7 @@ def scripted_model(folder: Folder) -> ScriptedModel:
 def _call_for(question: str, folder: Folder) -> Call:
     named, rest = folder.mentioned_in(question)
     if not named:
-        telling = [word for word in _words(rest) if len(word) > 2 and word.lower() not in _SAYS_LITTLE]
+        telling = [word for word in _words(rest) if len(word) > 2 and not _SAYS_LITTLE.fullmatch(word.lower())]
         # The longest word is likely to be the rarest.
         return call("search", {"text": max(telling, key=len, default=question)[:60]})
     if "word" in rest.lower():
@@ -51,8 +53,9 @@ def _call_for(question: str, folder: Folder) -> Call:
 
 def _reply_to(messages: Sequence[Message]) -> dict[str, JsonValue]:
     """The reply by the last result, whatever it is."""
-    (result,) = messages[-1].results if isinstance(messages[-1], ToolMessage) else ()
-    told = parse(outcome_text(result.outcome)) if outcome_text(result.outcome).startswith("{") else {}
+    last = messages[-1]
+    outcome = last.results[0].outcome if isinstance(last, ToolMessage) else None
+    told = parse(outcome.output) if isinstance(outcome, ToolSuccess) else None
     reply: dict[str, JsonValue] = {"file": None, "number": None, "quote": None}
     match told:
         case {"file": file, "words": words}:

@@ -1,0 +1,1 @@
+"""The cases, one package for each port and one for the kernel."""

@@ -1,0 +1,39 @@
+"""The suite of the kernel itself."""
+
+from typing import Final
+
+from triolet.spec_tests.cases.kernel.assembling import ASSEMBLING
+from triolet.spec_tests.cases.kernel.calls import CALLS
+from triolet.spec_tests.cases.kernel.cutting import CUTTING
+from triolet.spec_tests.cases.kernel.interpreting import INTERPRETING
+from triolet.spec_tests.cases.kernel.limits import LIMITS
+from triolet.spec_tests.cases.kernel.nesting import NESTING
+from triolet.spec_tests.cases.kernel.ordering import ORDERING
+from triolet.spec_tests.cases.kernel.outcomes import OUTCOMES
+from triolet.spec_tests.cases.kernel.pairing import PAIRING
+from triolet.spec_tests.cases.kernel.schemas import SCHEMAS
+from triolet.spec_tests.cases.kernel.setting import KernelSubject
+from triolet.spec_tests.cases.kernel.showing import SHOWING
+from triolet.spec_tests.suite import Suite
+
+__all__ = ["KERNEL", "KernelSubject"]
+
+KERNEL: Final = Suite(
+    port="kernel",
+    version=1,
+    subject=KernelSubject,
+    verbs=("__call__",),
+    cases=(
+        *ASSEMBLING,
+        *SCHEMAS,
+        *ORDERING,
+        *INTERPRETING,
+        *CUTTING,
+        *PAIRING,
+        *NESTING,
+        *LIMITS,
+        *SHOWING,
+        *CALLS,
+        *OUTCOMES,
+    ),
+)

@@ -1,0 +1,14 @@
+"""Every suite by the name of its port.
+
+Decides only which there are. A new port adds its suite here, and everything else (certificates, the command,
+coverage, mutants) finds it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from triolet.spec_tests.cases.conversation_store import CONVERSATION_STORE
+from triolet.spec_tests.cases.kernel import KERNEL
+from triolet.spec_tests.suite import Suite
+
+SUITES: Final[Mapping[str, Suite[Any]]] = {suite.port: suite for suite in (CONVERSATION_STORE, KERNEL)}
