@@ -11,6 +11,7 @@ import random
 import hypothesis
 import pytest
 
+from tests.approval_fixture import office  # noqa: F401
 from tests.log_watch import log_watch  # noqa: F401  # an autouse fixture lives where conftest names it
 
 _CI = os.environ.get("CI", "").lower() in {"1", "true"}

@@ -17,6 +17,7 @@ from triolet.kernel.machine.observations import (
     PermitsHeld,
     ResponseReduced,
     RunRequested,
+    Verdict,
 )
 from triolet.kernel.machine.state import NEW, ConversationState
 from triolet.ports.canonical import GENESIS
@@ -34,7 +35,7 @@ from triolet.ports.identity import (
 )
 from triolet.ports.messages import AssistantMessage, CallDefect, Text, ToolCall
 from triolet.ports.outcomes import Outcome, ToolDefect, ToolInvalidInput, ToolSuccess
-from triolet.ports.records import Limits, Record
+from triolet.ports.records import ApprovalRules, Limits, Record
 from triolet.ports.strict_json import JsonText
 from triolet.ports.tools import ExecutionClass
 from triolet.ports.usage import Usage
@@ -62,6 +63,8 @@ def requested(run: str = RUN, **fields: Any) -> RunRequested:
         "definition": GENESIS,
         "principal": ANONYMOUS,
         "limits": limits(),
+        "approval": ApprovalRules(),
+        "drain": "all",
         "deadline": None,
         "unknown": "result",
         "structured": False,
@@ -113,8 +116,8 @@ def model_ended(**fields: Any) -> ModelCallEnded:
     return ModelCallEnded(**{**given, **fields})
 
 
-def judged(verdicts: Mapping[str, ExecutionClass | Outcome]) -> CallsJudged:
-    return CallsJudged(verdicts={CallId(call): verdict for call, verdict in verdicts.items()})
+def judged(verdicts: Mapping[str, Verdict]) -> CallsJudged:
+    return CallsJudged(verdicts={CallId(call): verdict for call, verdict in verdicts.items()}, at=AT)
 
 
 def permitted(*calls: str) -> PermitsHeld:

@@ -13,7 +13,7 @@ import trio
 from triolet.kernel.machine.observations import ApprovalAnswered, ApprovalSilent, Observation, SteeredWhileWaiting
 from triolet.kernel.runtime import Runtime
 from triolet.kernel.scopes import open_plain_nursery
-from triolet.ports.approval import Approval, ApprovalRequest, ApprovalUnavailable, Decision, Pending
+from triolet.ports.approval import Approval, ApprovalRequest, Decision, Pending
 from triolet.ports.identity import MICROSECONDS, RequestId
 
 WITHDRAW_SECONDS: Final = 5.0
@@ -86,7 +86,7 @@ class ApprovalDesk:
                 del self._offered[request]
                 try:
                     await self._desk.withdraw(request)
-                except ApprovalUnavailable:
+                except Exception:  # noqa: BLE001 -- the desk's failure, and the run does not need the desk for this
                     # The request is settled on record; a desk that keeps showing it can do no harm.
                     continue
 
@@ -121,4 +121,5 @@ class ApprovalDesk:
     def _patience(self, request: ApprovalRequest) -> float:
         if request.expires_at is None:
             return float("inf")
-        return (request.expires_at - self._clock.now()) / MICROSECONDS
+        # After a resume its time may be long up: the desk is asked once more what is known, and silence expires it.
+        return max(0, request.expires_at - self._clock.now()) / MICROSECONDS

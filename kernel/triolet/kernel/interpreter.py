@@ -149,6 +149,8 @@ class Interpreter:
             if self._answer_at_once() or await self._answer_soon():
                 continue
             await self._flush()
+            # Only now: until an answer is on record, the desk's memory of it is the only one.
+            await self._desk.withdraw(next_action(self._state).waits)
             if not await self._work():
                 return
         await self._flush()
@@ -213,7 +215,6 @@ class Interpreter:
         if seen is None:
             return False
         self._observe_answer(seen)
-        await self._desk.withdraw(next_action(self._state).waits)
         return True
 
     def _observe_answer(self, seen: Observation) -> None:

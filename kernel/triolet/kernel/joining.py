@@ -26,6 +26,7 @@ class InputJoining:
         self._queue = queue
         self._address = address
         self._claimed: set[InputId] = set()
+        self._unsure = False
         self._arrived = trio.Event()
 
     @property
@@ -43,7 +44,10 @@ class InputJoining:
             return ()
         for intake in intakes:
             limit = 1 if intake.drain == "one" else DRAIN
+            # Cancelled in between, the queue may or may not have given something out.
+            self._unsure = True
             claimed = await self._queue.claim_joining(self._address, intake.kind, limit)
+            self._unsure = False
             self._claimed.update(admitted.offer.id for admitted in claimed)
             if claimed:
                 return claimed
@@ -67,8 +71,9 @@ class InputJoining:
 
     async def put_back(self) -> None:
         """Put back what was claimed and did not enter. Shielded and bounded."""
-        if self._queue is None or not self._claimed:
+        if self._queue is None or not (self._claimed or self._unsure):
             return
         with trio.move_on_after(TELL_SECONDS, shield=True):
             await self._queue.revert(self._address)
             self._claimed.clear()
+            self._unsure = False

@@ -4,7 +4,7 @@ Decides which answer counts, what a denial does to its run, and what an answer g
 answer that is absent, about other arguments, or late changes nothing, and the call stays unrun (APPR-002, F-024).
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 from triolet.kernel.machine import settle
 from triolet.kernel.machine.advance import fold
@@ -16,6 +16,7 @@ from triolet.kernel.machine.outcome_table import denied, stopped
 from triolet.kernel.machine.state import ConversationState
 from triolet.ports.approval import ApprovalRequest, grant_id
 from triolet.ports.approval import Decision as Answer
+from triolet.ports.errors import InvalidJson, InvalidValue
 from triolet.ports.identity import CallId, Instant, Principal, after
 from triolet.ports.records import (
     ApprovalDecided,
@@ -24,9 +25,13 @@ from triolet.ports.records import (
     Record,
     ToolSettled,
 )
+from triolet.ports.schema import codec_for
+from triolet.ports.strict_json import parse
 
 POLICY = Principal(name="policy")
 """Who decides where nobody did: the agent's own rules."""
+MAX_GRANT_SECONDS: Final = 100 * 365 * 86_400
+"""The longest time that a grant may name; one without a time ends with its scope."""
 
 
 def asked(state: ConversationState, requests: tuple[ApprovalRequest, ...], at: Instant) -> Decision:
@@ -60,9 +65,9 @@ def answered(state: ConversationState, seen: ApprovalAnswered) -> Decision:
     answer = seen.decision
     if request is None or (answer.arguments is not None and answer.arguments != request.arguments):
         return ()
-    if answer.verdict == "denied" and answer.edited is not None:
+    if not _well_formed(answer):
         return ()
-    grant = _grant(request, answer, seen.at) if answer.verdict == "approved" else None
+    grant = _grant(request, answer, seen.at)
     decided = ApprovalDecided(
         request=request.id,
         call=request.call,
@@ -149,9 +154,23 @@ def _fail(
     return (*records, settle.denied(open_run(fold(records, state))))
 
 
+def _well_formed(answer: Answer) -> bool:
+    # What could not be put on record is no answer; nor is an edit that is no JSON object, or that comes with a no.
+    try:
+        codec_for(Answer).encode(answer)
+        edited = None if answer.edited is None else parse(answer.edited)
+    except (InvalidJson, InvalidValue):
+        return False
+    if answer.edited is not None and (answer.verdict == "denied" or not isinstance(edited, dict)):
+        return False
+    seconds = None if answer.grant is None else answer.grant.seconds
+    return seconds is None or 0 < seconds <= MAX_GRANT_SECONDS
+
+
 def _grant(request: ApprovalRequest, answer: Answer, at: Instant) -> GrantGiven | None:
     terms = answer.grant
-    if terms is None:
+    # Terms speak of what was asked. Where something else was approved instead, that was turned down.
+    if terms is None or answer.verdict != "approved" or answer.edited is not None:
         return None
     by_targets = terms.by_targets and bool(request.targets)
     return GrantGiven(
