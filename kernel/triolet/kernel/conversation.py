@@ -287,15 +287,16 @@ class Conversation:
         if queue is None:
             raise MissingCapabilities(missing=(("inputs", kind),))
         offer = offered(self._runtime, kind, text, self._principal, author, id_)
-        known = await queue.lookup(self._journal.address, offer)
-        if known is not None:
-            return known
-        if self._closed or (self._active is None and self.suspended is None):
+        if await queue.lookup(self._journal.address, offer) is not None:
+            # The same again has its place still, whatever the run does; other content is refused.
+            return await queue.admit(self._journal.address, offer)
+        active = self._active
+        if active is not None and active.state.run is not None:
+            with active.joining.coming():
+                return await queue.admit(self._journal.address, offer)
+        if self._closed or self.suspended is None:
             return InputRefused(offer=offer, reason="no run is under way, and none waits for answers")
-        admitted = await queue.admit(self._journal.address, offer)
-        if self._active is not None:
-            self._active.joining.notice()
-        return admitted
+        return await queue.admit(self._journal.address, offer)
 
     async def _record(self, seen: Observation) -> None:
         state = self._journal.state

@@ -183,8 +183,11 @@ class Interpreter:
         match plan.actions:
             case (JudgeAnswer() as action,):
                 judged = self._judge_answer(action)
-                inputs = await self.joining.claim(action.intake) if judged.output is not None else ()
+                wanted = action.intake if judged.output is not None else ()
+                inputs = await self.joining.claim_before_stopping(wanted)
                 self._observe(attrs.evolve(judged, inputs=inputs))
+                if inputs:  # they are this seam's: the queue is not told yet, and would give them out again
+                    self._drained = action.answer.turn + 1
                 return True
             case (AskModel() as action,) if action.turn > self._drained:
                 self._drained = action.turn
@@ -271,7 +274,12 @@ class Interpreter:
         await self._journal.append(batch, after)
         done, self._pending, self._unconfirmed = self._pending[:count], self._pending[count:], None
         self._publish(done, batch.at)
-        entered = tuple(record.id for record in batch.records if isinstance(record, InputTaken))
+        # Only what came out of the queue: a caller's key may look like an id of the kernel's own.
+        entered = tuple(
+            record.id
+            for record in batch.records
+            if isinstance(record, InputTaken) and record.source in ("steering", "follow-up")
+        )
         await self.joining.joined(entered)
 
     def _publish(self, committed: list[tuple[ConversationState, Record]], at: Instant) -> None:

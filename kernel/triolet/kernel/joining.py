@@ -4,6 +4,8 @@ Decides when the queue is told what: claimed before it is decided on, joined aft
 run ends without it (DUR-016). When input may enter is the plan's.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import trio
@@ -28,15 +30,22 @@ class InputJoining:
         self._claimed: set[InputId] = set()
         self._unsure = False
         self._arrived = trio.Event()
+        self._coming = 0
 
     @property
     def bound(self) -> bool:
         """Whether there is a queue."""
         return self._queue is not None
 
-    def notice(self) -> None:
-        """Somebody in this process has just admitted input."""
-        self._arrived.set()
+    @contextmanager
+    def coming(self) -> Iterator[None]:
+        """Somebody in this process is offering input: the run does not stop over it."""
+        self._coming += 1
+        try:
+            yield
+        finally:
+            self._coming -= 1
+            self._arrived.set()
 
     async def claim(self, intakes: tuple[Intake, ...]) -> tuple[Admitted, ...]:
         """Claim what waits of the first kind that has anything."""
@@ -51,6 +60,20 @@ class InputJoining:
             self._claimed.update(admitted.offer.id for admitted in claimed)
             if claimed:
                 return claimed
+        return ()
+
+    async def claim_before_stopping(self, intakes: tuple[Intake, ...]) -> tuple[Admitted, ...]:
+        """As `claim`, for a run that would stop: what is being offered meanwhile gets its chance, for a bounded time."""
+        with trio.move_on_after(TELL_SECONDS):
+            while intakes:
+                self._arrived = trio.Event()
+                claimed = await self.claim(intakes)
+                if claimed:
+                    return claimed
+                if self._coming:
+                    await self._arrived.wait()
+                elif not self._arrived.is_set():
+                    break
         return ()
 
     async def steering_arrived(self) -> None:

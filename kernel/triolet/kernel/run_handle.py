@@ -21,11 +21,13 @@ Out = TypeVar("Out")
 class InputDoor(Protocol):
     """Where a handle's input goes: the conversation."""
 
-    async def steer(self, text: str, *, author: str | None = None) -> Admitted | InputRefused:
+    async def steer(self, text: str, *, author: str | None = None, key: str | None = None) -> Admitted | InputRefused:
         """See `Conversation.steer`."""
         ...
 
-    async def follow_up(self, text: str, *, author: str | None = None) -> Admitted | InputRefused:
+    async def follow_up(
+        self, text: str, *, author: str | None = None, key: str | None = None
+    ) -> Admitted | InputRefused:
         """See `Conversation.follow_up`."""
         ...
 
@@ -76,13 +78,15 @@ class RunHandle(Generic[Out]):
             raise AssertionError("a run that ends has its terminal event, or raised")
         return result_of(self._source.terminal, self._output, self._owner)
 
-    async def steer(self, text: str, *, author: str | None = None) -> Admitted | InputRefused:
+    async def steer(self, text: str, *, author: str | None = None, key: str | None = None) -> Admitted | InputRefused:
         """Offer input that enters before the run's next model request (RUN-014). See `Conversation.steer`."""
-        return await self._admission.steer(text, author=author)
+        return await self._admission.steer(text, author=author, key=key)
 
-    async def follow_up(self, text: str, *, author: str | None = None) -> Admitted | InputRefused:
+    async def follow_up(
+        self, text: str, *, author: str | None = None, key: str | None = None
+    ) -> Admitted | InputRefused:
         """Offer input that enters when the run would otherwise stop (RUN-015). See `Conversation.follow_up`."""
-        return await self._admission.follow_up(text, author=author)
+        return await self._admission.follow_up(text, author=author, key=key)
 
     def cancel(self) -> None:
         """Ask the run to end as aborted. It seals first; `result` tells when. Idempotent."""

@@ -17,7 +17,12 @@ PREVIEW_LINES: Final = 100
 """More than a preview's 2,000 characters need at 40 columns."""
 LONGEST_REASON: Final = 500
 
-CHOICES: Final = "y yes, this once · a yes, and for the same input again in this conversation · n no · r no, and why"
+CHOICES: Final = (
+    "y   yes, this once",
+    "a   yes, and for the same input again in this conversation",
+    "n   no",
+    "r   no, and why",
+)
 PROMPT: Final = "y/a/n/r> "
 REASON_PROMPT: Final = "why not> "
 
@@ -63,7 +68,8 @@ def show_question(page: Page, request: ApprovalRequest, now: Instant, waiting: i
 
 def show_choices(page: Page) -> None:
     """Write what can be typed."""
-    page.row(None, "type", (CHOICES, ""))
+    for number, choice in enumerate(CHOICES):
+        page.row(None, "" if number else "type", (choice, ""))
 
 
 def answer_from(line: str) -> Answer | None:

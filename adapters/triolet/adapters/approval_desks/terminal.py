@@ -77,8 +77,16 @@ class Terminal:
             except OSError as error:
                 raise NoTerminal(f"the terminal is gone ({error.strerror})") from error
             if not more:
+                self._require_present()
                 return None
             self._began = (self._began + more)[-_LONGEST_LINE:]
+
+    def _require_present(self) -> None:
+        """A terminal that was hung up reads like one whose user has ended the input; but it has no settings."""
+        try:
+            termios.tcgetattr(self._descriptor)
+        except termios.error as error:
+            raise NoTerminal("the terminal is gone") from error
 
     async def write(self, text: str) -> None:
         """Write `text`. Raises `NoTerminal`. A cancelled call may have written a part."""
