@@ -25,7 +25,7 @@ from triolet.kernel.runtime import Runtime
 from triolet.kernel.scopes import open_plain_nursery
 from triolet.kernel.trace import EventSource
 from triolet.ports.batch import Batch
-from triolet.ports.conversation_store import Address, UnknownConversation, first_batch_id
+from triolet.ports.conversation_store import Address, ConversationExists, UnknownConversation, first_batch_id
 from triolet.ports.errors import Conflict, Misuse
 from triolet.ports.events import Trace
 from triolet.ports.identity import ConversationId, Epoch, Principal
@@ -71,7 +71,8 @@ class Conversation:
         self._journal = journal
         self._principal = principal
         self._while_busy: WhileBusy = while_busy
-        self._turnstile = trio.Lock()
+        # No lock: a run that is observed ends in another task than the one that asked for it.
+        self._turnstile = trio.Semaphore(1)
         self._closed = False
 
     @property
@@ -113,20 +114,25 @@ class Conversation:
         await self._enter()
         try:
             interpreter, source, request = await self._prepare(agent, value, model, author, observed=True)
-            handle = RunHandle(interpreter, source, agent.output_codec)
+        except BaseException:
+            self._turnstile.release()
+            raise
+        handle = RunHandle(interpreter, source, agent.output_codec)
 
-            async def drive() -> None:
+        async def drive() -> None:
+            try:
                 await interpreter.drive(request, seconds=agent.policy.max_seconds)
                 handle.mark_ended()
+            finally:
+                # The conversation is free when the run has ended, however long its observer stays.
+                self._turnstile.release()
 
-            async with open_plain_nursery() as nursery:
-                nursery.start_soon(drive)
-                try:
-                    yield handle
-                finally:
-                    handle.cancel()
-        finally:
-            self._turnstile.release()
+        async with open_plain_nursery() as nursery:
+            nursery.start_soon(drive)
+            try:
+                yield handle
+            finally:
+                handle.cancel()
 
     def close(self) -> None:
         """Refuse further runs. Called on leaving the scope."""
@@ -176,7 +182,13 @@ async def own_conversation(
     """
     journal = None if fresh else await _open_existing(runtime, address)
     if journal is None:
-        state = await _create(runtime, address)
+        try:
+            state = await _create(runtime, address)
+        except ConversationExists:
+            if fresh:
+                raise
+            # Somebody else opened it at the same moment, and was first.
+            state = NEW
         journal = await open_journal(runtime.conversations, runtime.clock, address, state=state)
     conversation = Conversation(runtime, journal, principal, while_busy)
     await conversation.settle_lost_run()
