@@ -11,8 +11,10 @@ import random
 import hypothesis
 import pytest
 
+# Fixtures live where a conftest names them.
 from tests.approval_fixture import office  # noqa: F401
-from tests.log_watch import log_watch  # noqa: F401  # an autouse fixture lives where conftest names it
+from tests.kernel_world import world  # noqa: F401
+from tests.log_watch import log_watch  # noqa: F401
 
 _CI = os.environ.get("CI", "").lower() in {"1", "true"}
 _PROFILE = "ci" if _CI else "dev"

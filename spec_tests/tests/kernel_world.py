@@ -5,12 +5,13 @@ a test has ended, each of these logs is read back from its bytes, folded, and co
 result for each call, a valid history at every seam.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar, cast
 
 import attrs
 import pytest
+import trio
 
 from triolet.adapters.clocks import TrioClock
 from triolet.adapters.ids import SequentialIds
@@ -151,11 +152,18 @@ def check_log(batches: Sequence[Batch], *, open_runs_are_fine: bool, where: str)
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    """A world whose logs are checked when the test has ended."""
+async def world(nursery: trio.Nursery) -> AsyncIterator[World]:
+    """A world whose logs are checked when the test has ended. Under an autojump clock, a hang ends the test."""
     made = World()
+    nursery.start_soon(_notice_a_hang)
     yield made
     made.check()
+
+
+async def _notice_a_hang() -> None:
+    # Later than any deadline of any test: an autojump clock gets here only when nothing else will ever happen.
+    await trio.sleep(10_000_000)
+    raise AssertionError("every task of the test is blocked for ever")
 
 
 def talker(*tools: Tool[Any, Any], id: str = "talker", policy: Policy | None = None, **fields: Any) -> Agent[str, str]:  # noqa: A002

@@ -304,6 +304,7 @@ async def test_delete_removes_everything_and_fences_the_writer() -> None:
     with pytest.raises(UnknownConversation):
         await store.append(writer, batch("b"), expected=writer.tail)
     assert await store.list(TENANT) == ()
+    assert not store._tenants, "tenants that have nothing must not pile up"
     # A successor under the same address starts anew, and the old right is none to it.
     assert (await store.create(HERE, first())).sequence == 1
     assert await store.load_checkpoint(HERE) is None

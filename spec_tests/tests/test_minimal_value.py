@@ -152,6 +152,10 @@ def test_every_record_family_has_a_smallest_value(family: type) -> None:
             [{"n": 0}, {"n": 1}],
         ),
         ({"not": {"type": "null"}}, False),
+        (
+            {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/c"}, "c": {"const": 3}}},
+            3,
+        ),
         ({"const": {"$ref": "nowhere"}}, {"$ref": "nowhere"}),
         (
             {"prefixItems": [{"const": 1}, {"const": 2}], "minItems": 2, "$defs": {"x": {"$ref": "#/prefixItems/1"}}},

@@ -117,6 +117,15 @@ async def test_interleaved_calls_alternate() -> None:
     ]
 
 
+async def test_a_call_behind_interleaved_ones_gets_the_next_index() -> None:
+    [parts] = await play(turn(interleaved(call("a"), call("b")), call("c"), usage=None))
+    assert [part for part in parts if isinstance(part, CallOpened)] == [
+        CallOpened(index=0, name="a"),
+        CallOpened(index=1, name="b"),
+        CallOpened(index=2, name="c"),
+    ]
+
+
 async def test_raw_parts_are_played_verbatim() -> None:
     parts: list[ModelPart] = [CallChunk(index=7, text="{"), STOP, STOP, TextChunk(text="late")]
     assert await play(raw(*parts), raw()) == [parts, []]
@@ -168,6 +177,9 @@ async def test_a_repeated_script_starts_over() -> None:
     model = ScriptedModel([turn("one"), turn("two")], then_repeat=True)
     said = [(await answer(model))[0] for _ in range(5)]
     assert said == [TextChunk(text=word) for word in ("one", "two", "one", "two", "one")]
+    assert model.turns_left == 1
+    await answer(model)
+    assert model.turns_left == 0
 
 
 async def test_only_the_latest_requests_are_kept_if_asked() -> None:
@@ -281,8 +293,8 @@ async def test_hanging_says_that_it_began_and_can_be_cancelled(after: int | None
     async with trio.open_nursery() as nursery:
         assert not began.is_set()
         nursery.start_soon(read)
-        await began.wait()
         await trio.testing.wait_all_tasks_blocked()
+        assert began.is_set()
         assert got == [TextChunk(text="abc")][: after or 0]
         nursery.cancel_scope.cancel()
 

@@ -247,7 +247,7 @@ async def test_readers_end_with_the_source(autojump_clock: trio.testing.MockCloc
     assert [event async for event in done] == []
 
 
-async def test_a_cancelled_reader_misses_no_event() -> None:
+async def test_a_cancelled_reader_misses_no_event(autojump_clock: trio.testing.MockClock) -> None:
     emit = Emitter()
     reader = emit.source.reader()
     emit.live(3)
@@ -255,7 +255,8 @@ async def test_a_cancelled_reader_misses_no_event() -> None:
         scope.cancel()
         await reader.__anext__()
     assert scope.cancelled_caught
-    assert [(await reader.__anext__()).sequence for _ in range(3)] == [1, 2, 3]
+    with trio.fail_after(1):
+        assert [(await reader.__anext__()).sequence for _ in range(3)] == [1, 2, 3]
     with trio.CancelScope() as scope:
         scope.cancel()
         await reader.__anext__()

@@ -78,9 +78,10 @@ class Policy:
     """Finite limits of a run (RUN-009, RUN-011, RUN-018, RUN-019, RUN-022).
 
     `max_turns` (1 to 10,000) and `max_tool_calls` (0 to 100,000) are soft: `exhaustion` says what follows.
-    `max_seconds` is one wall clock for the whole run and hard; None says explicitly that there is none.
-    `concurrency` (1 to 1,000) bounds the calls of a run that run at once. `tool_seconds` bounds each call whose
-    tool has no timeout of its own. `result_bytes` (at least 256) bounds each encoded result.
+    `max_seconds` (at most 10^9) is one wall clock for the whole run and hard; None says explicitly that there is none.
+    `concurrency` (1 to 1,000) bounds the calls of a run that run at once. `tool_seconds` (at most 10^9) bounds each
+    call whose tool has no timeout of its own. `result_bytes` (256 to 250,000) bounds each encoded result: the results
+    of as many calls as a response may hold, escaped once more, fit into one batch.
     `drain` says how much waiting steering enters at one seam.
     """
 
@@ -95,14 +96,18 @@ class Policy:
     approval: ApprovalPolicy = ASK_AND_DENY
 
     def __attrs_post_init__(self) -> None:
+        counts = (
+            ("max_turns", self.max_turns, 1, 10_000),
+            ("max_tool_calls", self.max_tool_calls, 0, 100_000),
+            ("concurrency", self.concurrency, 1, 1_000),
+            ("result_bytes", self.result_bytes, 256, 250_000),
+        )
         checks = (
-            ("max_turns", 1 <= self.max_turns <= 10_000),
-            ("max_tool_calls", 0 <= self.max_tool_calls <= 100_000),
-            ("max_seconds", self.max_seconds is None or 0 < self.max_seconds < float("inf")),
+            *((name, type(value) is int and least <= value <= most) for name, value, least, most in counts),
+            # An instant so far ahead is still an exact JSON integer.
+            ("max_seconds", self.max_seconds is None or 0 < self.max_seconds <= 1e9),
+            ("tool_seconds", 0 < self.tool_seconds <= 1e9),
             ("exhaustion", self.exhaustion in ("final-answer", "fail")),
-            ("concurrency", 1 <= self.concurrency <= 1_000),
-            ("tool_seconds", 0 < self.tool_seconds < float("inf")),
-            ("result_bytes", self.result_bytes >= 256),
             ("drain", self.drain in ("one", "all")),
         )
         for name, fine in checks:
@@ -148,11 +153,28 @@ class Agent(Generic[In, Out]):
     def __attrs_post_init__(self) -> None:
         if not self.id or len(self.id) > 100:
             raise InvalidAgent(agent=self.id[:100], problem="an id has 1 to 100 characters")
-        if isinstance(self.tool_choice, OneTool) and self.toolkit.find(self.tool_choice.name) is None:
-            raise InvalidAgent(agent=self.id, problem="tool_choice names a tool that it does not have")
+        if not callable(self.tool_choice):
+            self._check_choice(self.tool_choice)
         object.__setattr__(self, "input_codec", _codec(self.input))
         object.__setattr__(self, "output_codec", _codec(self.output))
         object.__setattr__(self, "definition", digest("triolet.agent", encode(self._described())))
+
+    def choice_for(self, turn: int) -> ToolChoice:
+        """The tool choice for this turn. Raises `InvalidAgent` for one that a function gave and nobody can follow."""
+        if not callable(self.tool_choice):
+            return self.tool_choice
+        choice = self.tool_choice(turn)
+        self._check_choice(choice)
+        return choice
+
+    def _check_choice(self, choice: ToolChoice) -> None:
+        if isinstance(choice, OneTool):
+            if self.toolkit.find(choice.name) is None:
+                raise InvalidAgent(agent=self.id, problem="tool_choice names a tool that it does not have")
+        elif choice not in ("auto", "required", "none"):
+            raise InvalidAgent(agent=self.id, problem="tool_choice is none of auto, required, none and one tool")
+        elif choice == "required" and len(self.toolkit) == 0:
+            raise InvalidAgent(agent=self.id, problem="tool_choice requires a tool, and it has none")
 
     @property
     def structured(self) -> bool:
@@ -193,7 +215,8 @@ class Agent(Generic[In, Out]):
 
 
 def _codec(declared: type[Any] | Codec[Any]) -> Codec[Any]:
-    return codec_for(declared) if isinstance(declared, type) else declared
+    # Not the other way round: `list[str]` and `str | None` are no instances of `type`.
+    return declared if isinstance(declared, Codec) else codec_for(declared)
 
 
 def _name(function: Callable[..., object]) -> str:

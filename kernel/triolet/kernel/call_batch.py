@@ -209,15 +209,22 @@ class BatchScope:
             steps=open_batch(state).steps,
             host=self,
         )
-        self.started.add(call)
-        self._source.live(CallBegan, turn=self._turn, call=call, tool=tool.name)
-        return await run_handler(
-            runnable,
-            context,
-            seconds=seconds,
-            result_bytes=policy.result_bytes,
-            threads=self._runtime.threads,
-        )
+
+        def began() -> None:
+            self.started.add(call)
+            self._source.live(CallBegan, turn=self._turn, call=call, tool=tool.name)
+
+        try:
+            return await run_handler(
+                runnable,
+                context,
+                seconds=seconds,
+                result_bytes=policy.result_bytes,
+                threads=self._runtime.threads,
+                began=began,
+            )
+        finally:
+            context.close()
 
     async def _deliver(self, interpreter: Observer) -> None:
         if self._granted:

@@ -99,7 +99,8 @@ class Conversation:
         self._journal = journal
         self._principal = principal
         self._while_busy: WhileBusy = while_busy
-        self._turnstile = trio.Lock()
+        # No lock: a run that is observed ends in another task than the one that asked for it.
+        self._turnstile = trio.Semaphore(1)
         self._closed = False
         self._active: Interpreter | None = None
 
@@ -177,21 +178,26 @@ class Conversation:
         try:
             request = await self._request(agent, value, author)
             interpreter, source = self._interpreter(agent, request.run, model, observed=True)
-            handle = RunHandle(interpreter, source, agent.output_codec, self._owner, self)
+        except BaseException:
+            self._turnstile.release()
+            raise
+        handle = RunHandle(interpreter, source, agent.output_codec, self._owner, self)
 
-            async def drive() -> None:
+        async def drive() -> None:
+            try:
                 await interpreter.drive(request, seconds=agent.policy.max_seconds)
                 handle.mark_ended()
+            finally:
+                # The conversation is free when the run has ended, however long its observer stays.
+                self._active = None
+                self._turnstile.release()
 
-            async with open_plain_nursery() as nursery:
-                nursery.start_soon(drive)
-                try:
-                    yield handle
-                finally:
-                    handle.cancel()
-        finally:
-            self._active = None
-            self._turnstile.release()
+        async with open_plain_nursery() as nursery:
+            nursery.start_soon(drive)
+            try:
+                yield handle
+            finally:
+                handle.cancel()
 
     async def steer(self, text: str, *, author: str | None = None, key: str | None = None) -> Admitted | InputRefused:
         """Offer input that enters before the run's next model request (STEER-001, RUN-014).

@@ -17,7 +17,13 @@ from triolet.kernel.machine.state import NEW, ConversationState
 from triolet.kernel.results import Suspended
 from triolet.kernel.runtime import Runtime
 from triolet.ports.batch import Batch
-from triolet.ports.conversation_store import Address, UnknownConversation, WriterFenced, first_batch_id
+from triolet.ports.conversation_store import (
+    Address,
+    ConversationExists,
+    UnknownConversation,
+    WriterFenced,
+    first_batch_id,
+)
 from triolet.ports.errors import Conflict
 from triolet.ports.identity import Epoch, Principal, RunId
 
@@ -53,7 +59,13 @@ async def own_conversation(
     """
     journal = None if fresh else await _open_existing(runtime, address)
     if journal is None:
-        state = await _create(runtime, address)
+        try:
+            state = await _create(runtime, address)
+        except ConversationExists:
+            if fresh:
+                raise
+            # Somebody else opened it at the same moment, and was first.
+            state = NEW
         journal = await open_journal(runtime.conversations, runtime.clock, address, state=state)
     conversation = Conversation(runtime, journal, principal, while_busy, one_shot=one_shot)
     await conversation.settle_lost_run()

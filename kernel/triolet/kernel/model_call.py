@@ -15,8 +15,9 @@ from triolet.kernel.machine.plan import AskModel
 from triolet.kernel.machine.reduction import Reduction
 from triolet.kernel.machine.state import ConversationState
 from triolet.kernel.machine.validity import history_problem
+from triolet.kernel.scopes import unwrapped
 from triolet.kernel.trace import EventSource
-from triolet.ports.errors import Corrupt
+from triolet.ports.errors import Corrupt, bounded
 from triolet.ports.events import ReasoningDelta, TextDelta, TurnBegan
 from triolet.ports.identity import RunId
 from triolet.ports.language_model import (
@@ -28,9 +29,9 @@ from triolet.ports.language_model import (
     ModelUnavailable,
     ReasoningChunk,
     TextChunk,
-    ToolChoice,
 )
 from triolet.ports.records import FailureCode
+from triolet.ports.text import repair
 from triolet.ports.usage import Usage
 
 PARTS_BETWEEN_YIELDS = 64
@@ -85,7 +86,9 @@ class ModelCall:
         # A model that answers at once must not keep other tasks from running: one checkpoint a request.
         await trio.lowlevel.checkpoint()
         try:
-            await self._stream(request, self._reduction)
+            # A model that keeps tasks of its own has a nursery, which wraps what passes through it.
+            with unwrapped():
+                await self._stream(request, self._reduction)
             if not self._reduction.complete:
                 return self._ended("model-unavailable", "the response was cut off in transport")
             reduced = self._reduction.close(request.run, action.turn)
@@ -130,7 +133,7 @@ class ModelCall:
             raise InvalidHistory(run=run.started.run, problem=problem)
         self._checked = len(state.history)
         agent = self._agent
-        choice: ToolChoice = agent.tool_choice(action.turn) if callable(agent.tool_choice) else agent.tool_choice
+        choice = agent.choice_for(action.turn)
         forbidden = action.forbid_tools or choice == "none" or len(agent.toolkit) == 0
         return ModelRequest(
             run=run.started.run,
@@ -150,7 +153,8 @@ class ModelCall:
             attempt=self._attempt,
             model=self._model.identity.name,
             code=code,
-            detail=detail,
+            # An adapter's own sentence, but it ends up in the run's settlement: nothing in it may spoil that.
+            detail=bounded(repair(detail)),
             text="" if reduction is None else reduction.text,
             usage=self._spent(),
         )

@@ -47,6 +47,7 @@ async def request_run(
     epoch: Epoch,
 ) -> RunRequested:
     """Fix everything about a run. Raises `InvalidValue`, `InvalidJson`, `BrokenText` or `InvalidInstructions`."""
+    who = require_clean(principal.name, "principal")
     text = _input_text(agent, value)
     instructions = await _instructions(agent, value)
     now = runtime.clock.now()
@@ -67,7 +68,7 @@ async def request_run(
         instructions=instructions,
         epoch=epoch,
         input=InputId(f"{run}-input"),
-        author=principal.name if author is None else require_clean(author, "author"),
+        author=who if author is None else require_clean(author, "author"),
         parts=(Text(text=text),),
         at=now,
     )

@@ -4,25 +4,32 @@ Decides nothing about the failure: two or more stay the group that they are. Can
 tasks it reached.
 """
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import cast
 
 import trio
 
 
-@asynccontextmanager
-async def open_plain_nursery() -> AsyncGenerator[trio.Nursery]:
-    """A nursery that raises the one exception in it bare, however deep groups were nested around it."""
+@contextmanager
+def unwrapped() -> Generator[None]:
+    """Raise the one exception of a group bare, however deep groups were nested around it."""
     try:
-        async with trio.open_nursery() as nursery:
-            yield nursery
+        yield
     except BaseExceptionGroup as group:
         single = _single(group)
         if single is None:
             raise
         # The group adds nothing that the exception's own traceback does not tell.
         raise single from single.__cause__
+
+
+@asynccontextmanager
+async def open_plain_nursery() -> AsyncGenerator[trio.Nursery]:
+    """A nursery that raises the one exception in it bare."""
+    with unwrapped():
+        async with trio.open_nursery() as nursery:
+            yield nursery
 
 
 def _single(group: BaseExceptionGroup[BaseException]) -> BaseException | None:

@@ -26,6 +26,7 @@ class EventSource:
 
     __slots__ = (
         "_clock",
+        "_dropped",
         "_ended",
         "_live",
         "_live_count",
@@ -47,6 +48,7 @@ class EventSource:
         self._semantic: list[SemanticEvent] = []
         self._live: list[LiveEvent | None] = [None] * RING if observed else []
         self._live_count = 0
+        self._dropped: LiveEvent | None = None
         self._lot = trio.lowlevel.ParkingLot()
         self._ended = False
 
@@ -66,11 +68,14 @@ class EventSource:
 
     def live(self, make: Callable[..., LiveEvent], **fields: object) -> None:
         """Emit a live event of class `make`. Costs next to nothing where nobody observes."""
-        if not self.observed:
+        # Nothing follows the end: a handler's context may outlive its run, but it has nobody to tell.
+        if not self.observed or self._ended or self.terminal is not None:
             return
         self._sequence += 1
         event = make(trace=self.trace, sequence=self._sequence, at=self._clock.now(), **fields)
-        self._live[self._live_count % RING] = event
+        place = self._live_count % RING
+        self._dropped = self._live[place]
+        self._live[place] = event
         self._live_count += 1
         self._wake()
 
@@ -105,15 +110,14 @@ class EventSource:
 
     def next_for(self, reader: "EventReader") -> Event | None:
         """The reader's next event, if it is there already; moves the reader on."""
-        oldest = max(0, self._live_count - RING)
-        if reader.live < oldest:
-            missed, reader.live = oldest - reader.live, oldest
-            first = self._live[oldest % RING]
-            if first is not None:
-                # The number of the last one missed: it was given to nobody else.
-                return Gap(trace=self.trace, sequence=first.sequence - 1, at=first.at, missed=missed)
-        live = self._live[reader.live % RING] if reader.live < self._live_count else None
         semantic = self._semantic[reader.semantic] if reader.semantic < len(self._semantic) else None
+        oldest = max(0, self._live_count - RING)
+        last = self._dropped
+        if reader.live < oldest and last is not None and (semantic is None or last.sequence < semantic.sequence):
+            missed, reader.live = oldest - reader.live, oldest
+            # Under the number of the last one missed, which nobody else has.
+            return Gap(trace=self.trace, sequence=last.sequence, at=last.at, missed=missed)
+        live = self._live[reader.live % RING] if oldest <= reader.live < self._live_count else None
         if live is not None and (semantic is None or live.sequence < semantic.sequence):
             reader.live += 1
             return live
@@ -146,10 +150,11 @@ class EventReader:
 
     async def __anext__(self) -> Event:
         source = self._source
+        # Before the reader moves on: a cancelled reader that goes on later must not have missed an event.
+        await trio.lowlevel.checkpoint_if_cancelled()
         while True:
             event = source.next_for(self)
             if event is not None:
-                await trio.lowlevel.checkpoint_if_cancelled()
                 return event
             if not await source.arrival():
                 raise StopAsyncIteration

@@ -53,7 +53,7 @@ _HUGE: Final = "a whole number from 2^53 to 10^21, which canonical JSON writes a
 _MARKS: Final = bytes.maketrans(b"123456789E", b"000000000e")
 _EXPONENT: Final = b"0e"
 _SIXTEEN_DIGITS: Final = b"0" * 16
-_NINETEEN_DIGITS: Final = b"0" * 19
+_TWENTY_TWO_DIGITS: Final = b"0" * 22
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -89,15 +89,11 @@ def parse(data: bytes | str, limits: JsonLimits = DEFAULT_LIMITS) -> JsonValue:
         _refuse(data, limits, "malformed", error.pos)
     if data.count(b"[") + data.count(b"{") > limits.max_depth and _deeper(value, limits.max_depth):
         _refuse(data, limits, f"nested deeper than {limits.max_depth} levels")
-    try:
-        again = orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
-    except orjson.JSONEncodeError:
-        _refuse(data, limits, _TOO_LARGE)
-    marks = data.translate(_MARKS)
+    again, marks = orjson.dumps(value), data.translate(_MARKS)
     if again != data and not _surely_exact(data, again, marks):
         _look_closely(data, limits)
     if _EXPONENT in marks or _SIXTEEN_DIGITS in marks:
-        check(value, limits)  # perhaps a huge whole number written as a float
+        check(value, limits)  # perhaps a whole number of 2^53 or more
     return value
 
 
@@ -116,14 +112,15 @@ def _encoded(text: str) -> bytes:
 
 
 def _surely_exact(data: bytes, again: bytes, marks: bytes) -> bool:
-    """Whether `data` certainly has no duplicate key and no integer beyond 64 bits; False means "look closely".
+    """Whether `data` certainly has no duplicate key and no integer of 10^21 or more; False means "look closely".
 
     `again` is the compact encoding of the decoded value. Every key of a document brings one colon, and decoding
     drops a duplicate key with its value; so if nothing was dropped both texts hold equally many colons, and if
-    something was, `again` has fewer, unless an escaped colon turned into a plain one. An integer beyond 64 bits,
-    which orjson reads as a float, has at least 19 digits in a row.
+    something was, `again` has fewer, unless an escaped colon turned into a plain one. orjson reads an integer
+    beyond 64 bits as a float. `check` finds it below 10^21, where canonical JSON would write an integer again;
+    beyond, it has at least 22 digits.
     """
-    return again.count(b":") == data.count(b":") and b"\\u003" not in data and _NINETEEN_DIGITS not in marks
+    return again.count(b":") == data.count(b":") and b"\\u003" not in data and _TWENTY_TWO_DIGITS not in marks
 
 
 def _look_closely(data: bytes, limits: JsonLimits) -> None:

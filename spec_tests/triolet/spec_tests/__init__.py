@@ -1,1 +1,87 @@
-"""The conformance suite that decides whether an adapter may call itself compatible."""
+"""The conformance suite that is shipped: cases, the certificates they lead to, and the requirements they stand for.
+
+Everything named here is public; modules below are not, but for the makers in `triolet.spec_tests.makers`, the
+stand-ins beside them, and the vectors, which are read as files.
+"""
+
+from triolet.spec_tests.definition import Case, case
+from triolet.spec_tests.cases.conversation_store import CONVERSATION_STORE, StoreSubject
+from triolet.spec_tests.cases.kernel import KERNEL, KernelSubject
+from triolet.spec_tests.cases.language_model import (
+    LANGUAGE_MODEL,
+    Act,
+    Breaks,
+    ModelSubject,
+    Provider,
+    Refuses,
+    Says,
+    Stalls,
+)
+from triolet.spec_tests.catalogue import CATALOGUE, MILESTONES, Requirement
+from triolet.spec_tests.certificate import Certificate, Declared, Row, published_schema
+from triolet.spec_tests.certifying import InvalidSelection, certify
+from triolet.spec_tests.claims import (
+    NotExercised,
+    NotTriggered,
+    SpecViolation,
+    ensure,
+    ensure_equal,
+    ensure_raises,
+    lever,
+    not_triggered,
+)
+from triolet.spec_tests.coverage_rows import CoverageRow, coverage
+from triolet.spec_tests.isolation.supervisor import certify_target
+from triolet.spec_tests.isolation.target import BadTarget
+from triolet.spec_tests.certificate_page import page, row_line
+from triolet.spec_tests.running import LIMIT_SECONDS, CaseRun, run_case
+from triolet.spec_tests.subject import Maker, Subject
+from triolet.spec_tests.suite import Suite
+from triolet.spec_tests.suites import SUITES
+
+__all__ = [
+    "CATALOGUE",
+    "CONVERSATION_STORE",
+    "KERNEL",
+    "LANGUAGE_MODEL",
+    "LIMIT_SECONDS",
+    "MILESTONES",
+    "SUITES",
+    "Act",
+    "BadTarget",
+    "Breaks",
+    "Case",
+    "CaseRun",
+    "Certificate",
+    "CoverageRow",
+    "Declared",
+    "InvalidSelection",
+    "KernelSubject",
+    "Maker",
+    "ModelSubject",
+    "NotExercised",
+    "NotTriggered",
+    "Provider",
+    "Refuses",
+    "Requirement",
+    "Row",
+    "Says",
+    "SpecViolation",
+    "Stalls",
+    "StoreSubject",
+    "Subject",
+    "Suite",
+    "case",
+    "certify",
+    "certify_target",
+    "coverage",
+    "ensure",
+    "ensure_equal",
+    "ensure_raises",
+    "lever",
+    "not_triggered",
+    "page",
+    "published_schema",
+    "row_line",
+    "run_case",
+]

@@ -6,6 +6,7 @@ executed. It judges nothing and prints nothing. Its JSON Schema is shipped besid
 (CONF-002)
 """
 
+import json
 from collections.abc import Iterable
 from importlib.resources import files
 from typing import Annotated, Final, Literal
@@ -16,6 +17,7 @@ from triolet.ports.schema import Codec, Description, Ge, MaxLength, codec_for
 from triolet.ports.strict_json import JsonValue
 
 FORMAT_VERSION: Final = 1
+SCHEMA_FILE: Final = "certificate.schema.json"
 MAX_REASON: Final = 500
 MAX_DETAIL: Final = 4_000
 
@@ -55,6 +57,22 @@ class Declared:
     levers: tuple[str, ...] = ()
     declines: dict[str, str] = attrs.field(factory=dict[str, str])
     posture: dict[str, str] = attrs.field(factory=dict[str, str])
+
+    def lacks(
+        self, needs: Iterable[str], levers: Iterable[str]
+    ) -> tuple[Literal["not-applicable", "not-exercised"], str] | None:
+        """Why a case with these needs cannot run here, as status and reason; None if it can.
+
+        `levers` are those that there may be. What the subject does not have at all says more than what its maker
+        lacks.
+        """
+        for need in needs:
+            if need in self.declines:
+                return "not-applicable", f"declined {need!r}: {self.declines[need]}"
+        for need in needs:
+            if need in levers and need not in self.levers:
+                return "not-exercised", f"the maker gives no lever {need!r}"
+        return None
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -101,6 +119,10 @@ class Certificate:
         """Whether something was executed and all of it passed."""
         return self.verdict == "conforms"
 
+    def to_json(self) -> str:
+        """The certificate as a JSON document, as its published schema describes it."""
+        return json.dumps(CERTIFICATE.encode(self), indent=1, ensure_ascii=False) + "\n"
+
 
 CERTIFICATE: Final[Codec[Certificate]] = codec_for(Certificate)
 
@@ -117,7 +139,12 @@ def schema() -> dict[str, JsonValue]:
 
 def published_schema() -> str:
     """The text of the shipped ``certificate.schema.json``."""
-    return files("triolet.spec_tests").joinpath("certificate.schema.json").read_text(encoding="utf-8")
+    return files("triolet.spec_tests").joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
+
+
+def rendered_schema() -> str:
+    """What that text has to be."""
+    return json.dumps(schema(), indent=1) + "\n"
 
 
 def verdict_of(rows: Iterable[Row]) -> Verdict:

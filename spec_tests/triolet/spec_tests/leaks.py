@@ -13,7 +13,7 @@ import attrs
 import trio
 
 _IDLE_WORKER: Final = re.compile(r"Trio thread \d+")
-_PATIENCE_TURNS: Final = 40
+_PATIENCE_TURNS: Final = 20
 _PATIENCE_SECONDS: Final = 0.005
 
 
@@ -34,7 +34,7 @@ def running() -> Running:
 
 
 async def left_behind(before: Running) -> tuple[str, ...]:
-    """What runs now, did not run then, and does not end within a fifth of a second of being waited for."""
+    """What runs now, did not run then, and does not end within a tenth of a second of being waited for."""
     for _ in range(_PATIENCE_TURNS):
         now = running()
         threads = now.threads - before.threads

@@ -12,6 +12,9 @@ from triolet.kernel import open_kernel
 from triolet.ports.conversation_store import Address, ConversationStore
 from triolet.spec_tests.cases.conversation_store import StoreSubject
 from triolet.spec_tests.cases.kernel import KernelSubject
+from triolet.spec_tests.cases.language_model import ModelSubject
+from triolet.spec_tests.stand_ins.chat_completions import open_chat_completions
+from triolet.spec_tests.stand_ins.scripted import ScriptedProvider
 
 
 @asynccontextmanager
@@ -36,3 +39,31 @@ async def memory_conversations() -> AsyncGenerator[StoreSubject]:
         yield MemoryConversations.load(bytes(image))
 
     yield StoreSubject(port=store, reopen=reopen, damage=damage, posture={"durability": "this process's memory"})
+
+
+@asynccontextmanager
+async def scripted_model() -> AsyncGenerator[ModelSubject]:
+    """The scripted model, which is its own provider."""
+    provider = ScriptedProvider()
+    yield ModelSubject(port=provider.model, provider=provider)
+
+
+@asynccontextmanager
+async def openai_compatible() -> AsyncGenerator[ModelSubject]:
+    """The OpenAI-compatible model over a stand-in server on this machine. Needs the extra ``openai``."""
+    from triolet.adapters.openai_compatible import open_openai_compatible
+
+    async with (
+        open_chat_completions() as server,
+        open_openai_compatible(base_url=server.base_url, model="stand-in", use_environment=False) as model,
+    ):
+        yield ModelSubject(port=model, provider=server, name="triolet.adapters.openai_compatible")
+
+
+@asynccontextmanager
+async def local_model() -> AsyncGenerator[ModelSubject]:
+    """The model inside this machine. Needs the extra ``local`` and its weights; no lever directs what it says."""
+    from triolet.adapters.local_model import open_local_model
+
+    async with open_local_model() as model:
+        yield ModelSubject(port=model, name="triolet.adapters.local_model")

@@ -5,6 +5,7 @@ row; nothing but cancellation and an interrupt passes it. It cannot end a subjec
 process; `triolet.spec_tests.isolation` can. (CONF-001, CONF-002)
 """
 
+import functools
 import traceback
 from collections.abc import Sequence
 from importlib import metadata
@@ -15,7 +16,7 @@ import trio
 
 from triolet.ports.errors import bounded
 from triolet.ports.text import repair
-from triolet.spec_tests.case import Case
+from triolet.spec_tests.definition import Case
 from triolet.spec_tests.certificate import MAX_DETAIL, MAX_REASON, Declared, Fault, Row, Status
 from triolet.spec_tests.claims import NotExercised, NotTriggered, SpecViolation
 from triolet.spec_tests.leaks import left_behind, running
@@ -55,9 +56,9 @@ async def run_case(suite: Suite[S], case: Case[S], maker: Maker, *, limit: float
     """Run one case on a fresh subject. `limit` is in seconds."""
 
     async def check(subject: S) -> Row:
-        lack = _first_lack(subject, case.needs)
+        lack = lacking(suite, case, declared_by(subject))
         if lack is not None:
-            return row_of(case, lack[0], reason=lack[1])
+            return lack
         await case.run(subject)
         return row_of(case, "passed")
 
@@ -85,6 +86,12 @@ def smoke_case(suite: Suite[S]) -> Case[S]:
 
     title = f"a subject for {suite.port} opens, has the port's verbs, and closes"
     return Case(name=SMOKE, title=title, requirements=suite.lifetime, check=nothing)
+
+
+def lacking(suite: Suite[Any], case: Case[Any], declared: Declared) -> Row | None:
+    """The row of a case that cannot run on a subject that declares this; None if it can."""
+    lack = declared.lacks(case.needs, suite.subject.lever_names())
+    return None if lack is None else row_of(case, lack[0], reason=lack[1])
 
 
 def lifetime_row(suite: Suite[Any], executed: Sequence[CaseRun]) -> Row:
@@ -188,14 +195,6 @@ def _ended_badly(case: Case[Any], progress: _Progress, error: BaseException) -> 
             return row_of(case, "failed", fault=faults[progress.stage], reason=reason, error=error)
 
 
-def _first_lack(
-    subject: Subject[Any], needs: Sequence[str]
-) -> tuple[Literal["not-applicable", "not-exercised"], str] | None:
-    lacks = [lack for need in needs if (lack := subject.lacks(need)) is not None]
-    # What the subject does not have at all says more than what the maker lacks.
-    return min(lacks, key=lambda lack: lack[0], default=None)
-
-
 def declared_by(subject: Subject[Any]) -> Declared:
     """What the subject says about itself."""
     port: object = subject.port
@@ -209,6 +208,7 @@ def declared_by(subject: Subject[Any]) -> Declared:
     )
 
 
+@functools.lru_cache(maxsize=64)
 def _distribution_version(package: str) -> str:
     # A guess that costs little: distributions are mostly called as their package is.
     try:

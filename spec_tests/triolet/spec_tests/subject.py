@@ -7,7 +7,7 @@ exercised. (CONF-002)
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 
@@ -49,11 +49,3 @@ class Subject(Generic[P]):
     def levers(self) -> tuple[str, ...]:
         """The levers that this subject has."""
         return tuple(name for name in self.lever_names() if getattr(self, name) is not None)
-
-    def lacks(self, need: str) -> tuple[Literal["not-applicable", "not-exercised"], str] | None:
-        """Why a case with this need cannot run here, as status and reason; None if it can."""
-        if need in self.declines:
-            return "not-applicable", f"declined {need!r}: {self.declines[need]}"
-        if need in self.lever_names() and getattr(self, need) is None:
-            return "not-exercised", f"the maker gives no lever {need!r}"
-        return None

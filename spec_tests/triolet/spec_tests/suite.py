@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 
 from triolet.ports.errors import Misuse
-from triolet.spec_tests.case import Case, InvalidCase
+from triolet.spec_tests.definition import Case, InvalidCase
 from triolet.spec_tests.catalogue import CATALOGUE
 from triolet.spec_tests.subject import Subject
 

@@ -15,6 +15,14 @@ SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
         "triolet.adapters.cli.demo.command:demo",
         "Run an agent on a real folder, with a model inside this machine.",
     ),
+    "certify": (
+        "triolet.adapters.cli.certify:certify",
+        "Certify an adapter against the conformance suite.",
+    ),
+    "requirements": (
+        "triolet.adapters.cli.requirements:requirements",
+        "List the requirements and the cases for each.",
+    ),
 }
 """Name: where its click command is, and its line of help."""
 
@@ -71,17 +79,22 @@ def run_command(arguments: Sequence[str]) -> int:
 
     Raises `CommandFailed`, also for a command line that is wrong.
     """
+    given = list(arguments)
     try:
-        status: object = triolet.main(args=list(arguments), prog_name="triolet", standalone_mode=False)
+        # Not Group.main, which would treat a broken pipe in its own way.
+        with triolet.make_context("triolet", given) as context:
+            status: object = triolet.invoke(context)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help(), err=True)
         return 2
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
     except click.UsageError as error:
-        where = "triolet" if error.ctx is None else error.ctx.command_path
-        raise CommandFailed(f"{error.format_message()} See: {where} --help", 2) from error
+        named = [name for name in arguments if name in SUBCOMMANDS][:1]
+        raise CommandFailed(f"{error.format_message()} See: {' '.join(['triolet', *named])} --help", 2) from error
     except click.ClickException as error:
         raise CommandFailed(error.format_message(), error.exit_code) from error
     except click.Abort as error:
         raise KeyboardInterrupt from error
-    # A group without a subcommand has shown its help and returns nothing.
+    # A subcommand that returns nothing has done what it was asked to.
     return status if isinstance(status, int) else 0

@@ -93,9 +93,12 @@ class Page:
         """End the row that text was added to, if there is one."""
         if self._stream is None:
             return
-        stream, self._stream = self._stream, None
-        left_out = self._encodable(f" … ({stream.left_out:,} more characters)") if stream.left_out else ""
-        self._write(Text(left_out, "dim"), newline=True)
+        left_out, indent = self._stream.left_out, self._stream.frame.indent
+        self._stream = None
+        self._write(Text(), newline=True)
+        if left_out:
+            rest = self._encodable(f"… ({left_out:,} more characters)")
+            self._write(Text.assemble(" " * indent, (rest, "dim")), newline=True)
 
     def blank(self) -> None:
         """Write an empty line."""
@@ -115,8 +118,13 @@ class Page:
         else:
             head.append(f"{shown} " if shown else "  ", "bold")
             indent = 2
-        # A label that is too long pushes the body of its first line only.
         width = cells - max(indent, cell_len(head.plain))
+        if width < LEAST_BODY_CELLS:
+            # No room beside the label, so the body stands below it.
+            head.rstrip()
+            head.truncate(cells)
+            head.append("\n" + " " * indent)
+            width = cells - indent
         return _Frame(head, indent, min(MOST_BODY_CELLS, max(LEAST_BODY_CELLS, width)))
 
     def _encodable(self, content: str) -> str:
@@ -148,7 +156,7 @@ class _Stream:
     def __init__(self, label: str, frame: _Frame) -> None:
         self.label = label
         self.left_out = 0
-        self._frame = frame
+        self.frame = frame
         self._column = 0
         self._lines = 1
         self._broken = False
@@ -169,17 +177,17 @@ class _Stream:
 
     def _space(self, piece: str, written: list[str]) -> None:
         # White space at a break that was made here would look like an indentation.
-        if self._column and self._column + len(piece) < self._frame.width:
+        if self._column and self._column + len(piece) < self.frame.width:
             self._put(piece, written)
 
     def _word(self, piece: str, written: list[str]) -> None:
-        if self._column and self._column + cell_len(piece) > self._frame.width:
+        if self._column and self._column + cell_len(piece) > self.frame.width:
             self._break()
         for part in self._parts(piece):
             if self._lines > STREAM_LINES:
                 self.left_out += len(part)
                 continue
-            if self._column and self._column + cell_len(part) > self._frame.width:
+            if self._column and self._column + cell_len(part) > self.frame.width:
                 self._break()
             if self._lines <= STREAM_LINES:
                 self._put(part, written)
@@ -187,11 +195,11 @@ class _Stream:
                 self.left_out += len(part)
 
     def _parts(self, piece: str) -> Sequence[str]:
-        return [piece] if cell_len(piece) <= self._frame.width else chop_cells(piece, self._frame.width)
+        return [piece] if cell_len(piece) <= self.frame.width else chop_cells(piece, self.frame.width)
 
     def _put(self, piece: str, written: list[str]) -> None:
         if self._broken:
-            written.append("\n" + " " * self._frame.indent)
+            written.append("\n" + " " * self.frame.indent)
             self._broken = False
         written.append(piece)
         self._column += cell_len(piece)

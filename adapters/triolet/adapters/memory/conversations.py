@@ -65,11 +65,10 @@ class MemoryConversations:
             tail = log.extend(first, body)
             self._enter(log)
             return tail
-        place = known.find(first.id)
-        tail_then = known.tail_at(0, body) if place == 0 else None
-        if tail_then is None:
+        begun = known.tail_at(0, body)
+        if begun is None:
             raise ConversationExists(conversation=address.conversation)
-        return tail_then
+        return begun
 
     async def list(
         self, tenant: TenantId, *, after: ConversationId | None = None, limit: int = 100

@@ -9,7 +9,7 @@ No cancel scope is held across a yield: each read waits in a scope of its own, i
 """
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Final
 
 import httpx2
@@ -78,7 +78,7 @@ class Chat:
         found = bytearray()
         with trio.move_on_after(self._timeouts.linger):
             try:
-                async with aclosing(response.aiter_raw()) as chunks:
+                async with _body(response) as chunks:
                     async for chunk in chunks:
                         found += chunk
                         if len(found) >= self._limits.error_bytes:
@@ -104,7 +104,7 @@ class Chat:
         parser = EventParser(self._limits)
         deadline = started + self._timeouts.first
         lines = 0
-        async with aclosing(response.aiter_raw()) as chunks:
+        async with _body(response) as chunks:
             while True:
                 chunk = await self._next(chunks, deadline, complete=reader.complete)
                 if chunk is None:
@@ -130,6 +130,23 @@ class Chat:
         if complete:
             return None
         raise ModelUnavailable(model=self._model, reason="timeout")
+
+
+@asynccontextmanager
+async def _body(response: httpx2.Response) -> AsyncGenerator[AsyncGenerator[bytes, None], None]:
+    """The bytes of the body. Leaving early ends the client's reading for good.
+
+    The client nests generators, and closing the outermost leaves the others to the garbage collector, which Trio warns
+    about. A read that is cancelled ends them all, from the inside out.
+    """
+    chunks = response.aiter_raw()
+    try:
+        yield chunks
+    finally:
+        with trio.CancelScope() as scope, suppress(httpx2.HTTPError):
+            scope.cancel()
+            while await anext(chunks, None) is not None:
+                pass
 
 
 def _require_stream(response: httpx2.Response) -> None:

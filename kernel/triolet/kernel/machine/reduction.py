@@ -39,8 +39,12 @@ from triolet.ports.strict_json import JsonText, parse
 from triolet.ports.text import repair
 from triolet.ports.usage import Usage
 
-MAX_CHARACTERS: Final = 8 * 1024 * 1024
-"""All text, reasoning, arguments and opaque detail of one response together."""
+MAX_CHARACTERS: Final = 2 * 1024 * 1024
+"""All text, reasoning, arguments and opaque detail of one response together.
+
+Small enough that the answer, each character escaped, is still a JSON document that `parse` reads by its default limits,
+and that the response and a settlement that holds its text once more still fit into one batch.
+"""
 MAX_CALLS: Final = 128
 """Calls in one response."""
 MAX_RAW: Final = 2_000

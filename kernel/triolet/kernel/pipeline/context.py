@@ -5,7 +5,10 @@ it waits for. It gives out no port that the tool did not declare.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
+
+import trio
 
 from triolet.ports.canonical import encode_text
 from triolet.ports.capabilities import Capabilities
@@ -17,6 +20,8 @@ from triolet.ports.tools import Tool
 
 MAX_NOTE = 1_000
 """Characters of a progress note."""
+MAX_STEP_NAME = 200
+"""Characters of a step's name."""
 
 
 class CallHost(Protocol):
@@ -38,7 +43,9 @@ class CallContext:
         "_capabilities",
         "_host",
         "_names",
+        "_over",
         "_steps",
+        "_token",
         "_tool",
         "attempt",
         "call",
@@ -73,6 +80,8 @@ class CallContext:
         self._steps = steps
         self._host = host
         self._names: set[str] = set()
+        self._over = False
+        self._token = trio.lowlevel.current_trio_token()
 
     @property
     def operation_key(self) -> str:
@@ -81,7 +90,21 @@ class CallContext:
 
     def progress(self, note: str, *, done: float | None = None, total: float | None = None) -> None:
         """Tell observers how far this call is."""
-        self._host.progressed(self.call, repair(note[:MAX_NOTE]), done, total)
+        told = (repair(note[:MAX_NOTE]), done, total)
+        if trio.lowlevel.in_trio_run():
+            self._tell(*told)
+            return
+        # A plain function's thread. What it returns takes the same way back, and so comes after this.
+        with suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(self._tell, *told)
+
+    def _tell(self, note: str, done: float | None, total: float | None) -> None:
+        if not self._over:
+            self._host.progressed(self.call, note, done, total)
+
+    def close(self) -> None:
+        """The handler has ended: whoever still holds this context is heard no more."""
+        self._over = True
 
     def port(self, name: str) -> object:
         """The bound capability of this name."""
@@ -92,9 +115,11 @@ class CallContext:
     async def step(self, name: str, body: Callable[[], Awaitable[JsonValue]]) -> JsonValue:
         """Run `body` once and record what it returns."""
         if self._tool.execution != "durable":
-            raise StepRefused(tool=self._tool.name, step=name[:80], problem="the tool is not durable")
+            raise self._refused(name, "the tool is not durable")
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_STEP_NAME or repair(name) != name:
+            raise self._refused(name, f"a name is clean text of 1 to {MAX_STEP_NAME} characters")
         if name in self._names:
-            raise StepRefused(tool=self._tool.name, step=name[:80], problem="the name was used in this call")
+            raise self._refused(name, "the name was used in this call")
         self._names.add(name)
         recorded = self._steps.get((self.call, name))
         if recorded is not None:
@@ -102,5 +127,12 @@ class CallContext:
         value = await body()
         check(value)
         text = encode_text(value)
+        # Read back before it is on record: what nobody can read must not get there.
+        result = parse(text)
+        if self._over:
+            raise self._refused(name, "the call has ended")
         await self._host.record_step(self.call, name, text)
-        return parse(text)
+        return result
+
+    def _refused(self, name: str, problem: str) -> StepRefused:
+        return StepRefused(tool=self._tool.name, step=repair(str(name)[:80]), problem=problem)

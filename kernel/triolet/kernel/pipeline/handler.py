@@ -4,6 +4,7 @@ Decides how a handler's ending becomes an outcome: returned, raised, or out of t
 not an outcome here; it propagates, and whoever seals the run says what became of the call.
 """
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import trio
@@ -23,21 +24,38 @@ async def run_handler(
     seconds: float,
     result_bytes: int,
     threads: trio.CapacityLimiter,
+    began: Callable[[], None],
 ) -> Outcome:
-    """Call the tool's handler and give the outcome. `seconds` bounds it."""
+    """Call the tool's handler and give the outcome. `seconds` bounds it, and the wait for a thread before it.
+
+    `began` is called just before the handler is: one that waits for a thread in vain has surely had no effect.
+    """
     tool = runnable.tool
-    deadline = trio.current_time() + seconds
+    started = False
+
+    def begin() -> None:
+        nonlocal started
+        started = True
+        began()
+
     try:
-        with trio.CancelScope(deadline=deadline) as scope:
+        with trio.CancelScope(deadline=trio.current_time() + seconds) as scope:
             if tool.threaded:
-                output: Any = await run_in_thread(tool.handler, runnable.input, context, limiter=threads)
+                output: Any = await run_in_thread(tool.handler, runnable.input, context, limiter=threads, began=begin)
             else:
+                begin()
                 output = await cast("Any", tool.handler)(runnable.input, context)
             return settle_output(tool, output, result_bytes)
     except Exception as error:  # noqa: BLE001 -- the boundary of a handler's contract
         # Whatever a handler raises is this call's result, and its siblings keep theirs (F-002). Cancellation is no
         # Exception and passes.
         return settle_exception(tool, error, result_bytes)
+    except BaseExceptionGroup as group:
+        # A handler's own nursery hands up what broke while it was cancelled, together with the cancellation.
+        cancelled, rest = group.split(trio.Cancelled)
+        if cancelled is not None and (rest is None or isinstance(rest, ExceptionGroup)):
+            raise cancelled from None
+        raise
     if not scope.cancelled_caught:
         raise AssertionError("a handler ends by returning, raising, or its deadline")
-    return stopped("timeout", tool.execution, started=True)
+    return stopped("timeout", tool.execution, started=started)

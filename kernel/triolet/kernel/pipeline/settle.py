@@ -34,7 +34,7 @@ def settle_exception(tool: Tool[Any, Any], error: Exception, limit: int) -> Outc
         if isinstance(error, failure):
             try:
                 payload = _encoded(tool, codec, error)
-            except (InvalidJson, InvalidValue):
+            except Exception:  # noqa: BLE001 -- its fields, or the tool's redaction: either way nothing of it is seen
                 break
             bounded = _bounded(payload, limit)
             return ToolFailure(type=failure.__name__, payload=bounded.output)

@@ -147,14 +147,15 @@ def codec_for(kind: object) -> Codec[Any]:
 
     Codecs are made once and kept. Raises `UnrenderableSchema`, naming the type and the way to it, if there is none.
     """
-    # Types that compare equal may be written differently (A | B, B | A), and a schema follows how its type is written.
     try:
-        return _made(kind, repr(kind))
-    except TypeError as error:
-        raise UnrenderableSchema(type_name=type_name(kind), place=type_name(kind), reason="not hashable") from error
+        hash(kind)
+    except TypeError:
+        raise UnrenderableSchema(type_name=type_name(kind), place=type_name(kind), reason="not hashable") from None
+    # Types that compare equal may be written differently (A | B, B | A), and a schema follows how its type is written.
+    return _made(kind, "" if isinstance(kind, type) else repr(kind))
 
 
 @functools.lru_cache(maxsize=4096)
-def _made(kind: object, _: str) -> Codec[Any]:
+def _made(kind: object, written: str) -> Codec[Any]:
     shape = read(kind)
     return _TypeCodec(type_name(kind), shape)

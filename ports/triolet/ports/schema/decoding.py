@@ -72,7 +72,10 @@ class Decoders:
             return self._made[id(shape)](value)
 
         self._made[id(shape)] = recursive
-        parts = [(field.json_name, field.parameter, self.of(field.shape)) for field in shape.fields]
+        parts: list[tuple[str, str, Decoder | None]] = []
+        for field in shape.fields:
+            part = self.of(field.shape)
+            parts.append((field.json_name, field.parameter, None if part is _as_it_is else part))
         cls, name = shape.cls, shape.name
 
         def decode(value: Any) -> Any:
@@ -81,7 +84,7 @@ class Decoders:
             try:
                 for key, parameter, part in parts:
                     if key in value:
-                        arguments[parameter] = part(value[key])
+                        arguments[parameter] = part(value[key]) if part else value[key]
             except Misfit as misfit:
                 misfit.steps.append(key)
                 raise

@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 
 from triolet.spec_tests.certificate import Certificate, Fault
-from triolet.spec_tests.certify import InvalidSelection, Progress, Report, selected
+from triolet.spec_tests.certifying import InvalidSelection, Progress, Report, selected
 from triolet.spec_tests.isolation.messages import Ended, Message, Unloadable
 from triolet.spec_tests.isolation.process import GRACE_SECONDS, LOAD_SECONDS, Child, Death, Silence, open_child
 from triolet.spec_tests.isolation.target import check_spelling

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Protocol, cast
 import attrs
 
 from triolet.adapters.cli.demo.folder import Folder
+from triolet.adapters.cli.demo.mentions import mentions
 from triolet.adapters.cli.demo.tools import file_name_type
 from triolet.ports.events import CallEnded, Event, TurnEnded
 from triolet.ports.identity import CallId
@@ -45,7 +46,8 @@ class Reply(Protocol):
     """What the model fills in."""
 
     file: str | None
-    number: int | None
+    words: int | None
+    files: int | None
     quote: str | None
 
 
@@ -54,11 +56,13 @@ def reply_type(folder: Folder) -> type[Any]:
 
     `file` can only be one of the folder's names, and every field may be null.
     """
+    number = cast("type[Any]", Annotated[int | None, Ge(0), Le(MAX_NUMBER)])
     return attrs.make_class(
         "Reply",
         {
             "file": attrs.field(type=file_name_type(folder) | None),
-            "number": attrs.field(type=cast("type[Any]", Annotated[int | None, Ge(0), Le(MAX_NUMBER)])),
+            "words": attrs.field(type=number),
+            "files": attrs.field(type=number),
             "quote": attrs.field(type=cast("type[Any]", Annotated[str | None, MaxLength(QUOTE_CHARACTERS)])),
         },
         frozen=True,
@@ -68,10 +72,11 @@ def reply_type(folder: Folder) -> type[Any]:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Answer:
-    """`file`, `number` and `quote` are the model's reply as it was decoded; the rest is computed from the run."""
+    """`file`, `words`, `files` and `quote` are the model's reply as it was decoded; the rest is computed from the run."""
 
     file: str | None
-    number: int | None
+    words: int | None
+    files: int | None
     quote: str | None
     sure: bool
     """Whether a tool of this run returned what is claimed, and the question asks for no more than that."""
@@ -127,7 +132,8 @@ def answer_from(reply: Reply, question: str, folder: Folder, made: Sequence[Made
     sure, why = _weigh(reply, question, folder, made)
     return Answer(
         file=reply.file,
-        number=reply.number,
+        words=reply.words,
+        files=reply.files,
         quote=reply.quote,
         sure=sure,
         why=why,
@@ -136,7 +142,7 @@ def answer_from(reply: Reply, question: str, folder: Folder, made: Sequence[Made
 
 
 def _weigh(reply: Reply, question: str, folder: Folder, made: Sequence[Made]) -> tuple[bool, str]:
-    if reply.number is None and not reply.quote and reply.file is None:
+    if _claims(reply) == (None, None, None, None):
         return False, "it claims nothing"
     holding = [call for call in made if _returned(call, reply)]
     if not holding:
@@ -153,27 +159,32 @@ def _returned(call: Made, reply: Reply) -> bool:
     if call.returned is None:
         return False
     told = call.returned
+    file, words, files, quote = _claims(reply)
     match call.tool:
         case "count_words":
-            return (reply.file, reply.number, reply.quote or None) == (told["file"], told["words"], None)
+            return (file, words, files, quote) == (told["file"], told["words"], None, None)
         case "list_files":
-            return (reply.file, reply.number, reply.quote or None) == (None, told["files"], None)
+            return (file, words, files, quote) == (None, None, told["files"], None)
         case "search":
             names, passage = cast("list[JsonValue]", told["names"]), str(told["passage"])
-            number_holds = reply.number is None or reply.number == told["files"]
-            return reply.file in names and number_holds and (reply.quote or "") in passage
+            return file in names and words is None and files in (None, told["files"]) and (quote or "") in passage
         case "read_passage":
-            said = bool(reply.quote) and str(reply.quote) in str(told["text"])
-            return reply.file in (None, told["file"]) and said and reply.number is None
+            said = quote is not None and quote in str(told["text"])
+            return said and file in (None, told["file"]) and words is None and files is None
         case _:
             return False
 
 
+def _claims(reply: Reply) -> tuple[str | None, int | None, int | None, str | None]:
+    """What is claimed. An empty quote claims nothing."""
+    return reply.file, reply.words, reply.files, reply.quote or None
+
+
 def _unanswered(question: str, folder: Folder, call: Made) -> str | None:
     """Something in the question that `call` does not account for, or None if it accounts for all of it."""
-    named, rest = folder.mentioned_in(question)
-    asked_about = call.arguments.get("file")
-    if named != (() if asked_about is None else (asked_about,)):
+    mentioned = mentions(question, folder.names)
+    asked_about, rest = call.arguments.get("file"), mentioned.rest
+    if mentioned.names != (() if asked_about is None else (asked_about,)):
         return "the files that the question names"
     rest, times = re.subn(rf"\b(?:{_ASKS[call.tool]})\b", " ", rest, count=1, flags=re.IGNORECASE)
     if not times:

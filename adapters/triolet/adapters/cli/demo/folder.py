@@ -7,7 +7,6 @@ follows no link to another place. What is left out is counted by reason.
 
 import itertools
 import os
-import re
 import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from typing import Final
 
 import attrs
 
+from triolet.adapters.cli.demo.mentions import mentions
 from triolet.ports.text import decode
 
 MAX_FILES: Final = 200
@@ -66,27 +66,8 @@ class Folder:
     def default_name(self) -> str:
         """The file that a question is about if nobody says: a README or index, else the first."""
         by_name = {name.lower(): name for name in self.names}
-        return next((by_name[name] for name in _PREFERRED if name in by_name), self.names[0])
-
-    def mentioned_in(self, text: str) -> tuple[tuple[str, ...], str]:
-        """Those of `names` that `text` mentions in any case, and `text` without them.
-
-        A file is mentioned by its whole name, or by its last part where no other file shares it.
-        """
-        lasts = Counter(name.rpartition("/")[2].lower() for name in self.names)
-        spellings = {name: name for name in self.names}
-        for name in self.names:
-            last = name.rpartition("/")[2]
-            if lasts[last.lower()] == 1:
-                spellings.setdefault(last, name)
-        found: list[str] = []
-        # The longest first, so that "my notes.md" is not taken for "notes.md".
-        for spelling in sorted(spellings, key=len, reverse=True):
-            if spelling.lower() in text.lower():
-                text, times = _as_word(spelling).subn(" ", text)
-                if times and spellings[spelling] not in found:
-                    found.append(spellings[spelling])
-        return tuple(found), text
+        first = min(self.names, key=lambda name: (name.count("/"), name))
+        return next((by_name[name] for name in _PREFERRED if name in by_name), first)
 
 
 def open_folder(path: Path, question: str | None = None) -> Folder:
@@ -113,8 +94,8 @@ def _choose(root: Path, shown: str, question: str | None) -> Folder:
     left_out: Counter[str] = Counter()
     found = sorted(_walk(root, left_out))
     if question is not None:
-        mentioned, _ = Folder(root=root, names=tuple(found), left_out={}).mentioned_in(question)
-        found = [*sorted(mentioned), *(name for name in found if name not in set(mentioned))]
+        mentioned = set(mentions(question, found).names)
+        found.sort(key=lambda name: (name not in mentioned, name))
     names: list[str] = []
     total = 0
     for name in found:
@@ -208,8 +189,3 @@ def _read(root: Path, name: str, limit: int) -> bytes:
             return file.read(limit)
     except (OSError, RuntimeError) as error:
         raise _LeftOut("unreadable") from error
-
-
-def _as_word(name: str) -> re.Pattern[str]:
-    # A name may be followed by a full stop or a question mark, but not by more of a name.
-    return re.compile(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-]|\.\w)", re.IGNORECASE)

@@ -81,7 +81,7 @@ class TimelineReport:
             return
         page = self._page
         page.blank()
-        claimed = (("file", answer.file), ("number", answer.number), ("quote", answer.quote))
+        claimed = (("file", answer.file), ("words", answer.words), ("files", answer.files), ("quote", answer.quote))
         for name, value in claimed:
             page.row(None, name, ("none", "dim") if value is None else (str(value), "bold"))
         page.row(
@@ -92,7 +92,11 @@ class TimelineReport:
 
 
 class JsonReport:
-    """For programs, on standard output and nothing else there."""
+    """For programs, on standard output and nothing else there; in UTF-8 whatever the terminal's encoding is."""
+
+    def __init__(self) -> None:
+        if reconfigure := getattr(sys.stdout, "reconfigure", None):
+            reconfigure(encoding="utf-8")
 
     def opening(self, folder: Folder, shown_folder: str) -> None:
         """See `Report`."""
@@ -112,9 +116,11 @@ class JsonReport:
                 status=_status(result),
                 error=_error(result),
                 question=occasion.question,
-                folder=occasion.shown_folder,
-                files=len(occasion.folder.names),
-                left_out=dict(occasion.folder.left_out),
+                folder={
+                    "path": occasion.shown_folder,
+                    "files": len(occasion.folder.names),
+                    "left_out": dict(occasion.folder.left_out),
+                },
                 model={"provider": occasion.model.provider, "name": occasion.model.name},
                 turns=result.turns,
                 exhausted=result.exhausted if isinstance(result, Completed) else None,

@@ -14,6 +14,7 @@ from triolet.adapters.cli.demo.agent import make_agent
 from triolet.adapters.cli.demo.answer import Answer, Ledger, answer_from
 from triolet.adapters.cli.demo.folder import Folder
 from triolet.adapters.cli.demo.interruption import listening
+from triolet.adapters.cli.demo.mentions import mentions
 from triolet.adapters.cli.demo.report import JsonReport, Occasion, Report, TimelineReport
 from triolet.adapters.memory import in_memory
 from triolet.kernel import Aborted, Completed, Failed, open_kernel
@@ -34,7 +35,7 @@ async def run_demo(folder: Folder, shown_folder: str, question: str, *, scripted
                 report.opened(model.identity, trio.current_time() - began)
                 async with (
                     open_kernel(agents=[agent], capabilities=in_memory(model=model)) as kernel,
-                    kernel.stream(agent, question) as run,
+                    kernel.stream(agent, mentions(question, folder.names).marked) as run,
                 ):
                     interruption.on_signal = run.cancel
                     async for event in run.events():
@@ -67,4 +68,12 @@ async def _open_model(folder: Folder, *, scripted: bool) -> AsyncGenerator[Langu
 
         yield scripted_model(folder)
         return
-    raise CommandFailed("no local model yet")
+    from triolet.adapters.cli.demo.examples import EXAMPLES
+    from triolet.adapters.local_model import LocalModelMissing, open_local_model
+    from triolet.adapters.openai_compatible import JsonSchema
+
+    try:
+        async with open_local_model(protocol=JsonSchema(examples=EXAMPLES, show_schemas=False)) as model:
+            yield model
+    except LocalModelMissing as error:
+        raise CommandFailed(f"{error.message} (or see the demo without a model: --scripted)") from error

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from triolet.adapters.cli.demo.folder import Folder
+from triolet.adapters.cli.demo.mentions import mentions
 from triolet.adapters.scripted_model import Call, ScriptedModel, Turn, call, reasoning, text, turn
 from triolet.ports.language_model import ModelRequest
 from triolet.ports.messages import Message, Text, ToolMessage, UserMessage
@@ -41,14 +42,16 @@ def scripted_model(folder: Folder) -> ScriptedModel:
 
 
 def _call_for(question: str, folder: Folder) -> Call:
-    named, rest = folder.mentioned_in(question)
-    if not named:
-        telling = [word for word in _words(rest) if len(word) > 2 and not _SAYS_LITTLE.fullmatch(word.lower())]
+    mentioned = mentions(question, folder.names)
+    if not mentioned.names:
+        telling = [
+            word for word in _words(mentioned.rest) if len(word) > 2 and not _SAYS_LITTLE.fullmatch(word.lower())
+        ]
         # The longest word is likely to be the rarest.
         return call("search", {"text": max(telling, key=len, default=question)[:60]})
-    if "word" in rest.lower():
-        return call("count_words", {"file": named[0]})
-    return call("read_passage", {"file": named[0], "line": 1})
+    if "word" in mentioned.rest.lower():
+        return call("count_words", {"file": mentioned.names[0]})
+    return call("read_passage", {"file": mentioned.names[0], "line": 1})
 
 
 def _reply_to(messages: Sequence[Message]) -> dict[str, JsonValue]:
@@ -56,12 +59,12 @@ def _reply_to(messages: Sequence[Message]) -> dict[str, JsonValue]:
     last = messages[-1]
     outcome = last.results[0].outcome if isinstance(last, ToolMessage) else None
     told = parse(outcome.output) if isinstance(outcome, ToolSuccess) else None
-    reply: dict[str, JsonValue] = {"file": None, "number": None, "quote": None}
+    reply: dict[str, JsonValue] = {"file": None, "words": None, "files": None, "quote": None}
     match told:
         case {"file": file, "words": words}:
-            reply |= {"file": file, "number": words}
+            reply |= {"file": file, "words": words}
         case {"files": files, "names": [first, *_]}:
-            reply |= {"file": first, "number": files}
+            reply |= {"file": first, "files": files}
         case {"file": file, "text": str() as passage} if passage:
             reply |= {"file": file, "quote": passage.splitlines()[0][:120]}
         case _:

@@ -19,7 +19,7 @@ from triolet.ports.conversation_store import (
 )
 from triolet.ports.errors import Conflict
 from triolet.ports.identity import Instant, SequenceNumber
-from triolet.spec_tests.case import case
+from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.conversation_store.setting import (
     HERE,
     NOWHERE,

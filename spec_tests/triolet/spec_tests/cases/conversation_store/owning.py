@@ -8,7 +8,7 @@ import attrs
 from triolet.ports.conversation_store import Checkpoint, UnknownConversation, WriterFenced
 from triolet.ports.errors import Fenced, TrioletError
 from triolet.ports.identity import Epoch, TenantId
-from triolet.spec_tests.case import case
+from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.conversation_store.setting import (
     HERE,
     TENANT,
@@ -150,8 +150,9 @@ async def a_checkpoint_is_the_latest_or_none(subject: StoreSubject) -> None:
     ensure_equal(await store.load_checkpoint(HERE), early, "the only checkpoint")
     await store.save_checkpoint(writer, late)
     await store.save_checkpoint(writer, early)
+    ensure_equal(await store.load_checkpoint(HERE), late, "the checkpoint after an earlier one was saved once more")
     await store.save_checkpoint(writer, late)
-    ensure_equal(await store.load_checkpoint(HERE), late, "the latest checkpoint")
+    ensure_equal(await store.load_checkpoint(HERE), late, "the checkpoint after it was saved once more")
     await ensure_log(store, HERE, [first_batch(), a_batch("b0"), a_batch("b1")], "a log with checkpoints")
 
 

@@ -23,7 +23,7 @@ from triolet.ports.identity import BatchId, Epoch, InputId, SequenceNumber, Tena
 from triolet.ports.messages import Text
 from triolet.ports.records import InputTaken
 from triolet.ports.strict_json import parse
-from triolet.spec_tests.case import case
+from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.conversation_store.setting import (
     HERE,
     TENANT,

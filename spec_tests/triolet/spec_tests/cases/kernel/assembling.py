@@ -5,10 +5,11 @@ CAP-002, CAP-003.
 
 import trio
 
+from triolet.adapters.ids import SequentialIds
 from triolet.adapters.scripted_model import ScriptedModel, call, turn
 from triolet.kernel import Capabilities, MissingCapabilities, Policy, ToolContext, UnknownAgent, tool
 from triolet.ports.language_model import ToolDeclaration
-from triolet.spec_tests.case import case
+from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import (
     KeepingStore,
     KernelSubject,
@@ -58,10 +59,11 @@ async def a_complete_assembly_opens(subject: KernelSubject) -> None:
     model = ScriptedModel([turn(call("look")), turn("done")])
     clock, store = StillClock(), KeepingStore()
     agent = text_agent(look, model=model)
-    async with open_bench(subject, [], agent, groups={"printer": 1}, store=store) as bench:
-        result = await bench.run()
+    capabilities = Capabilities(conversations=store, clock=clock, ids=SequentialIds())
+    async with subject.port(agents=[agent], capabilities=capabilities, groups={"printer": 1}) as kernel:
+        result = await kernel.run(agent, "go")
     ensure_equal(result.output, "done", "the answer of an agent that brings its own model")
-    ensure_equal([type(port) for port in seen], [type(clock)], "the ports that the handler was given")
+    ensure(len(seen) == 1 and seen[0] is clock, "the handler was not given the port that it declared")
 
 
 @case("CAP-002")

@@ -26,7 +26,7 @@ from triolet.ports.events import (
 )
 from triolet.ports.language_model import ModelUnavailable
 from triolet.ports.records import RunSettled
-from triolet.spec_tests.case import case
+from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import KernelSubject, open_bench, text_agent, turns_pass
 from triolet.spec_tests.claims import ensure, ensure_equal
 
@@ -169,10 +169,12 @@ async def nobody_has_to_listen(subject: KernelSubject) -> None:
 async def a_late_observer_misses_deltas_only(subject: KernelSubject) -> None:
     """Who reads after the end gets every semantic event, the terminal one, and the number of deltas that are gone."""
     pieces = 2_000
-    async with open_bench(subject, [_long_answer(pieces)]) as bench:
-        async with bench.kernel.stream(bench.agent, "go") as handle:
-            await handle.result()
-            events = [event async for event in handle.events()]
+    async with (
+        open_bench(subject, [_long_answer(pieces)]) as bench,
+        bench.kernel.stream(bench.agent, "go") as handle,
+    ):
+        await handle.result()
+        events = [event async for event in handle.events()]
     _ensure_ended_once(events, "a run that was read late")
     semantic = [type(event) for event in events if isinstance(event, SemanticEvent)]
     ensure_equal(semantic, [RunBegan, InputEntered, TurnEnded], "semantic events that a late reader gets")
@@ -201,8 +203,7 @@ async def readers_do_not_wait_for_each_other(subject: KernelSubject) -> None:
                 await gate.wait()
 
         nursery.start_soon(read_slowly)
-        async for event in handle:
-            quick_events.append(event)
+        quick_events.extend([event async for event in handle])
         await turns_pass(lambda: len(slow_events) == 1, "the slow reader's first event")
         ensure_equal(type(await handle.result()), Completed, "the result while a reader is stuck")
         gate.set()

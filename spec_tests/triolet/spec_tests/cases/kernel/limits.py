@@ -23,7 +23,7 @@ from triolet.ports.events import RunCompleted, RunFailed
 from triolet.ports.language_model import ModelRequest
 from triolet.ports.outcomes import ToolRejected, ToolSuccess
 from triolet.ports.records import CallsDecided, ModelResponded, RunSettled, ToolPrepared, ToolSettled
-from triolet.spec_tests.case import case
+from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import KernelSubject, ensure_whole, open_bench, text_agent
 from triolet.spec_tests.claims import SpecViolation, ensure, ensure_equal
 
@@ -133,11 +133,13 @@ async def exhaustion_says_so_everywhere(subject: KernelSubject) -> None:
             events, result = await bench.observe()
         ensure_equal(_ending(result), due, f"the result under {policy}")
         last = events[-1]
+        shown: tuple[str, str | None, str | None] = due
         if isinstance(last, RunCompleted):
             shown = ("completed", last.settlement.finish, last.exhausted)
         else:
             ensure(isinstance(last, RunFailed), "a run that a limit ended was neither completed nor failed")
-            shown = ("failed", last.failure.code, last.failure.dimension) if isinstance(last, RunFailed) else due
+            if isinstance(last, RunFailed):
+                shown = ("failed", last.failure.code, last.failure.dimension)
         ensure_equal(shown, due, f"the terminal event under {policy}")
         (settled,) = bench.recorded(RunSettled)
         failure = settled.failure

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import trio
@@ -9,7 +10,7 @@ import trio
 from triolet.adapters.scripted_model import call, turn
 from triolet.kernel import Completed, Policy, Tool, tool
 from triolet.ports.language_model import ModelIdentity, ModelPart, ModelRequest
-from triolet.spec_tests.case import case
+from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import KernelSubject, open_bench, text_agent, turns_pass
 from triolet.spec_tests.claims import ensure, ensure_equal
 
@@ -47,7 +48,7 @@ async def no_handler_outlives_its_run(subject: KernelSubject) -> None:
             with trio.CancelScope() as scope:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(bench.run)
-                    await turns_pass(lambda began=began: len(began) == 2, "the start of two handlers")
+                    await turns_pass(partial(_holds, began, 2), "the start of two handlers")
                     if seconds is None:
                         scope.cancel()
             ensure_equal((len(began), len(ended)), (2, 2), f"handlers begun and ended when a run was {name}")
@@ -134,7 +135,7 @@ class _PatientModel:
         return ModelIdentity(provider="scripted", name="patient")
 
     @asynccontextmanager
-    async def stream(self, _: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelPart]]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelPart]]:
         self.happened.append("asked")
         try:
             await trio.sleep_forever()
@@ -179,6 +180,9 @@ class _Busy:
 
         return work
 
+    def _came_to(self, done: int) -> bool:
+        return self.done >= done
+
     async def let_all_through(self, calls: int) -> None:
         while self.done < calls:
             await turns_pass(lambda: self.now > 0, "the start of a call")
@@ -187,7 +191,7 @@ class _Busy:
                 await trio.lowlevel.checkpoint()
             gate, self._gate, held = self._gate, trio.Event(), self.done + self.now
             gate.set()
-            await turns_pass(lambda held=held: self.done >= held, "the end of the calls under way")
+            await turns_pass(partial(self._came_to, held), "the end of the calls under way")
 
 
 def _lingering(began: list[str], ended: list[str]) -> Tool[Any, Any]:
@@ -203,6 +207,10 @@ def _lingering(began: list[str], ended: list[str]) -> Tool[Any, Any]:
         return ""
 
     return linger
+
+
+def _holds(items: list[str], count: int) -> bool:
+    return len(items) == count
 
 
 def _ancestors_of(task: trio.lowlevel.Task) -> list[trio.lowlevel.Task]:

@@ -1,5 +1,8 @@
 """The order of results, and what comes before any handler. CAP-005, RUN-006, TOOL-004, DUR-009."""
 
+from functools import partial
+from operator import contains
+
 import attrs
 import trio
 
@@ -8,7 +11,7 @@ from triolet.kernel import Policy, tool
 from triolet.ports.messages import ToolMessage
 from triolet.ports.outcomes import ToolDefect, ToolSuccess
 from triolet.ports.records import CallsDecided, ModelResponded, ToolPrepared, ToolSettled
-from triolet.spec_tests.case import case
+from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import Bench, KernelSubject, open_bench, text_agent, turns_pass
 from triolet.spec_tests.claims import ensure, ensure_equal
 
@@ -30,7 +33,7 @@ async def results_follow_declaration_order(subject: KernelSubject) -> None:
         nursery.start_soon(bench.run)
         for number in (3, 1, 2, 0):
             gates[number].set()
-            await turns_pass(lambda number=number: number in finished, f"the end of call {number}")
+            await turns_pass(partial(contains, finished, number), f"the end of call {number}")
     ensure_equal(finished, [3, 1, 2, 0], "the order in which the handlers ended")
     due = [ToolSuccess(output=act.output.encode_text(f"result of {number}")) for number in range(4)]
     (response,) = [record for record in bench.recorded(ModelResponded) if record.message.calls]
@@ -94,7 +97,7 @@ async def _one_raises(subject: KernelSubject, order: tuple[int, ...]) -> Bench:
         nursery.start_soon(bench.run)
         for number in order:
             gates[number].set()
-            await turns_pass(lambda number=number: number in ended, f"the end of call {number}")
+            await turns_pass(partial(contains, ended, number), f"the end of call {number}")
     return bench
 
 

@@ -1,6 +1,6 @@
 """What a model is shown of call batches, whatever became of them: all of it, one result a call, in order. RUN-005."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import trio
@@ -14,7 +14,7 @@ from triolet.ports.errors import TrioletError, Unavailable
 from triolet.ports.messages import ToolMessage, UserMessage
 from triolet.ports.outcomes import Outcome, ToolDefect, ToolUnknownOutcome
 from triolet.ports.records import ModelResponded, RunSettled, ToolSettled
-from triolet.spec_tests.case import case
+from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import (
     Bench,
     KeepingStore,
@@ -137,7 +137,7 @@ async def running_out_of_time_seals_open_calls(subject: KernelSubject) -> None:
 
 @case("RUN-005", "DUR-007")
 async def a_failing_store_leaves_no_call_open(subject: KernelSubject) -> None:
-    """Where an append fails, written or not, the run raises; every effect was had once, and the log can be gone on with."""
+    """Where an append fails, written or not, the run raises, no effect is had twice, and the log can be continued."""
     for place in range(1, 5):
         for written in (False, True):
             await _fail_at(subject, place, written=written)
@@ -221,7 +221,7 @@ async def a_lost_run_is_settled_by_the_next_owner(subject: KernelSubject) -> Non
 
 @asynccontextmanager
 async def _conversation(
-    subject: KernelSubject, script: list[ScriptItem], agent: Agent[str, str], store: KeepingStore | None = None
+    subject: KernelSubject, script: Sequence[ScriptItem], agent: Agent[str, str], store: KeepingStore | None = None
 ) -> AsyncGenerator[tuple[Bench, Conversation]]:
     async with (
         open_bench(subject, script, agent, store=store) as bench,

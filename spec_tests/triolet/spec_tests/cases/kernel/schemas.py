@@ -5,12 +5,12 @@ from typing import Annotated, Any
 import attrs
 
 from triolet.adapters.scripted_model import call, turn
-from triolet.kernel import tool
+from triolet.kernel import Policy, tool
 from triolet.ports.errors import InvalidValue
 from triolet.ports.messages import ToolMessage
 from triolet.ports.outcomes import ToolDefect, ToolInvalidInput, ToolSuccess
 from triolet.ports.schema import Alias, Ge
-from triolet.spec_tests.case import case
+from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import KernelSubject, open_bench, text_agent
 from triolet.spec_tests.claims import ensure, ensure_equal, ensure_raises
 
@@ -76,9 +76,10 @@ async def a_handler_gets_the_decoded_value(subject: KernelSubject) -> None:
         seen.extend((numbers, deep))
         return "picked"
 
-    nested = {"count": 2, "from": "bob", "tags": []}
+    agent = text_agent(order, pick, policy=Policy(concurrency=1))
+    nested: dict[str, Any] = {"count": 2, "from": "bob", "tags": []}
     calls = [call("order", {"count": 1, "from": "ann"}), call("pick", {"numbers": [1, 2], "deep": nested})]
-    async with open_bench(subject, [turn(*calls), turn("done")], text_agent(order, pick)) as bench:
+    async with open_bench(subject, [turn(*calls), turn("done")], agent) as bench:
         await bench.run()
     due = [Order(count=1, sender="ann"), (1, 2), Order(count=2, sender="bob", tags=())]
     ensure_equal(seen, due, "what the handlers were given")

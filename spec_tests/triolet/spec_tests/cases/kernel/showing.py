@@ -3,8 +3,8 @@
 RUN-012, RUN-028, CAP-017.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 import attrs
 
@@ -24,7 +24,7 @@ from triolet.ports.language_model import (
 from triolet.ports.messages import UserMessage
 from triolet.ports.records import ModelInterrupted, ModelResponded, RunSettled
 from triolet.ports.usage import Usage, UsageTotals
-from triolet.spec_tests.case import case
+from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import KernelSubject, open_bench, text_agent
 from triolet.spec_tests.claims import ensure, ensure_equal
 
@@ -91,7 +91,7 @@ async def the_output_schema_stands_outside_the_history(subject: KernelSubject) -
 
 @case("CAP-017")
 async def usage_keeps_its_parts_apart(subject: KernelSubject) -> None:
-    """Totals add up with cache reads and writes apart, the last call's figures stand alone, and each call has its own."""
+    """Totals add up with cache reads and writes apart, beside the last call's figures; each call keeps its own."""
     script = [turn(call("look"), usage=_FIRST), turn("done", usage=_SECOND)]
     async with open_bench(subject, script, text_agent(look)) as bench:
         events, result = await bench.observe()
@@ -147,24 +147,24 @@ async def records_hold_the_vocabulary_only(subject: KernelSubject) -> None:
         ensure_equal(result.output, "done", "the answer")
     ensure_equal(len(bench.recorded(RunSettled)), 1, "settlements")
     strangers = {kind for batch in bench.store.batches for kind in _kinds_in(batch) if not _is_vocabulary(kind)}
-    ensure_equal(strangers, set[type](), "foreign types in records")
+    ensure_equal(strangers, set[type[object]](), "foreign types in records")
 
 
-def _kinds_in(value: Any) -> Iterator[type]:
-    yield type(value)
-    if attrs.has(type(value)):
-        for field in attrs.fields(type(value)):
+def _kinds_in(value: object) -> Iterator[type[object]]:
+    kind: type[Any] = type(value)
+    yield kind
+    if attrs.has(kind):
+        for field in attrs.fields(kind):
             yield from _kinds_in(getattr(value, field.name))
     elif isinstance(value, tuple | list):
-        for item in value:
+        for item in cast("Iterable[object]", value):
             yield from _kinds_in(item)
     elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _kinds_in(key)
-            yield from _kinds_in(item)
+        for pair in cast("dict[object, object]", value).items():
+            yield from _kinds_in(pair)
 
 
-def _is_vocabulary(kind: type) -> bool:
+def _is_vocabulary(kind: type[object]) -> bool:
     plain = kind in {str, int, bool, float, type(None), tuple, dict}
     return plain or kind.__module__.startswith("triolet.ports.")
 

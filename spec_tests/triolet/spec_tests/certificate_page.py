@@ -1,10 +1,12 @@
 """The certificate as a page that a person can read: plain text, one line a case, the verdict last.
 
-Decides the layout only. It shows nothing that is not in the certificate, and hides no row.
+Decides the layout only. It shows nothing that is not in the certificate. Every executed case has its line; neighbours
+that were not executed for one and the same reason share one.
 """
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Final
 
 from triolet.spec_tests.certificate import Certificate, Row
@@ -17,6 +19,9 @@ _MARKS: Final = {
     "not-exercised": "not exercised",
     "not-triggered": "not triggered",
 }
+_EXECUTED: Final = ("passed", "failed")
+_SHARED_FROM: Final = 3
+_DETAIL_LINES: Final = 6
 _VERDICTS: Final = {
     "conforms": "CONFORMS: every executed check passed",
     "violates": "VIOLATES the requirements named above",
@@ -53,12 +58,7 @@ def _lines(certificate: Certificate) -> Iterator[str]:
     yield f"ran          {where}, at most {certificate.limit_seconds} s a case,"
     yield f"             Python {environment.python}, Trio {environment.trio}, {environment.platform}"
     yield ""
-    for row in certificate.rows:
-        yield row_line(row)
-        if row.status != "passed":
-            yield from textwrap.wrap(
-                row.reason, _WIDTH, initial_indent=" " * 15, subsequent_indent=" " * 15, break_long_words=True
-            )
+    yield from _rows(certificate.rows)
     yield ""
     yield from _list("shown", certificate.shown)
     yield from _list("broken", certificate.broken)
@@ -66,6 +66,25 @@ def _lines(certificate: Certificate) -> Iterator[str]:
     counts = ", ".join(f"{count} {status}" for status, count in certificate.counts.items() if count)
     yield f"{'rows':<12} {counts}"
     yield _VERDICTS[certificate.verdict]
+
+
+def _rows(rows: Iterable[Row]) -> Iterator[str]:
+    for reason, group in groupby(rows, key=lambda row: "" if row.status in _EXECUTED else row.reason):
+        together = list(group)
+        if reason and len(together) > _SHARED_FROM:
+            yield f"{_MARKS[together[0].status]:<13}  {len(together)} cases, {together[0].case} to {together[-1].case}"
+            yield from _indented(reason)
+            continue
+        for row in together:
+            yield row_line(row)
+            yield from _indented(row.reason)
+            # The end of a traceback is where the fault is; a broken promise needs none.
+            if row.fault not in (None, "violation", "leak", "limit"):
+                yield from (f"{' ' * 15}| {line[: _WIDTH - 17]}" for line in row.detail.splitlines()[-_DETAIL_LINES:])
+
+
+def _indented(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=" " * 15, subsequent_indent=" " * 15)
 
 
 def _list(title: str, ids: tuple[str, ...]) -> list[str]:
