@@ -264,8 +264,9 @@ async def test_waiting_input_makes_no_failure_of_a_last_answer(
 ) -> None:
     gate = trio.Event()
     agent = speaker(policy=Policy(max_turns=1, exhaustion=exhaustion))
+    roomy = speaker(id="roomy")
     model = script(DONE.gated(gate), DONE, DONE)
-    async with office.kernel(agent, model=model) as kernel, kernel.conversation() as talk:
+    async with office.kernel(agent, roomy, model=model) as kernel, kernel.conversation() as talk:
         async with talk.stream(agent, "go") as run:
             await trio.testing.wait_all_tasks_blocked()
             assert isinstance(await getattr(run, kind)("more"), Admitted)
@@ -274,7 +275,7 @@ async def test_waiting_input_makes_no_failure_of_a_last_answer(
         assert isinstance(result, Completed)
         # What could not enter any more waits for the conversation's next run.
         after = script(DONE, DONE)
-        await talk.run(agent, "next", model=after)
+        await talk.run(roomy, "next", model=after)
         words = [*shown(model.requests[-1]), *shown(after.requests[-1])]
     assert "more" in words
 

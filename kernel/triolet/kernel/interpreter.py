@@ -30,6 +30,7 @@ from triolet.kernel.machine.observations import (
     InputsOffered,
     Observation,
     RunRequested,
+    SteeredWhileWaiting,
     Stopped,
 )
 from triolet.kernel.machine.plan import AskModel, JudgeAnswer, JudgeCalls, ReportBudgetSpent, next_action
@@ -179,6 +180,9 @@ class Interpreter:
             for seen in ready:
                 if self._state.run is not None:  # a terminal denial leaves nothing to answer
                     self._observe_answer(seen)
+            if not ready and self._steering_denies and await self.joining.steering_waits():
+                self._observe(SteeredWhileWaiting(at=self._runtime.clock.now()))
+                return True
             return bool(ready)
         match plan.actions:
             case (JudgeAnswer() as action,):
@@ -213,12 +217,15 @@ class Interpreter:
         return True
 
     async def _wait(self, waits: tuple[ApprovalRequest, ...]) -> bool:
-        deny = open_run(self._state).started.approval.steered == "deny"
-        seen = await self._desk.wait(waits, self.joining.steering_arrived if deny and self.joining.bound else None)
+        seen = await self._desk.wait(waits, self.joining.steering_arrived if self._steering_denies else None)
         if seen is None:
             return False
         self._observe_answer(seen)
         return True
+
+    @property
+    def _steering_denies(self) -> bool:
+        return self.joining.bound and open_run(self._state).started.approval.steered == "deny"
 
     def _observe_answer(self, seen: Observation) -> None:
         self._observe(seen)

@@ -76,11 +76,15 @@ class InputJoining:
                     break
         return ()
 
+    async def steering_waits(self) -> bool:
+        """Whether steering waits in the queue."""
+        return bool(await self.claim((Intake(kind="steering", drain="one"),)))
+
     async def steering_arrived(self) -> None:
         """Return once steering waits in the queue."""
         while True:
             self._arrived = trio.Event()
-            if await self.claim((Intake(kind="steering", drain="one"),)):
+            if await self.steering_waits():
                 return
             await self._arrived.wait()
 
