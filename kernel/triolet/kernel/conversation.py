@@ -32,7 +32,7 @@ from triolet.kernel.trace import EventSource
 from triolet.ports.admission import Admitted, InputKind
 from triolet.ports.errors import Conflict, Misuse
 from triolet.ports.events import Trace
-from triolet.ports.identity import MICROSECONDS, ConversationId, GrantId, Principal, RunId
+from triolet.ports.identity import MICROSECONDS, ConversationId, Epoch, GrantId, Principal, RunId
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.messages import Message
 from triolet.ports.records import GrantGiven, RunStarted
@@ -135,6 +135,11 @@ class Conversation:
     def open_run(self) -> RunStarted:
         """How the open run was started; there is one while a run is under way or waits for answers."""
         return open_run(self._journal.state).started
+
+    @property
+    def attempted(self) -> Epoch:
+        """The epoch of the last attempt that is on record."""
+        return self._journal.state.epoch
 
     @property
     def grants(self) -> tuple[GrantGiven, ...]:

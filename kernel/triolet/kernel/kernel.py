@@ -31,6 +31,8 @@ Out = TypeVar("Out")
 
 DELETE_SECONDS: Final = 10.0
 """How long dropping a one-shot run's conversation may take."""
+DISCARD_SECONDS: Final = 5.0
+"""How long forgetting answers that are on record may take."""
 
 
 @attrs.define(kw_only=True)
@@ -160,7 +162,11 @@ class Kernel:
         try:
             return await conversation.resume(agent, attrs.evolve(opening, answers=answers))
         finally:
-            await inbox.discard(tuple(answers))
+            # Not before the attempt is on record, and with it what it made of the answers: until then they are all there is,
+            # for whoever resumes after this or in its place.
+            if conversation.attempted >= opening.epoch:
+                with trio.move_on_after(DISCARD_SECONDS, shield=True):
+                    await inbox.discard(tuple(answers))
             if suspended.one_shot:
                 await self._drop_unless_suspended(conversation, address)
 
