@@ -88,8 +88,8 @@ class BatchScope:
         """Calls of this batch whose handlers have begun."""
 
     def judge_at_once(self, action: JudgeCalls) -> CallsJudged | None:
-        """Judge a new batch, or None where somebody has to be asked for that."""
-        if self._asks:
+        """Judge a new batch, or None where somebody has to be asked for that, or was when the run was suspended."""
+        if self._asks or action.answers:
             return None
         return self._judged(action, judge_freely(self._agent.toolkit, action))
 
