@@ -20,5 +20,5 @@ async def office(log_watch: LogWatch, nursery: trio.Nursery) -> AsyncIterator[Of
 
 async def _notice_a_hang() -> None:
     # Later than any deadline of any test: an autojump clock gets here only when nothing else will ever happen.
-    await trio.sleep(10_000_000)
+    await trio.sleep(10_000_000)  # noqa: ASYNC116 -- a time that comes
     raise AssertionError("every task of the test is blocked for ever")

@@ -10,17 +10,18 @@ from typing import Any, Literal
 
 import trio
 
-from tests.kernel_world import World, talker
+from tests.kernel_world import SeenStore, World, talker
 from tests.log_watch import LogWatch
 from triolet.adapters.approval_desks import HeldDesk
 from triolet.adapters.memory import MemoryInbox, MemoryInputs
 from triolet.kernel import Agent, ApprovalPolicy, Capabilities, Kernel, Policy, Suspended, Tool, open_kernel, tool
 from triolet.ports.admission import Admitted, InputKind, Offer
-from triolet.ports.approval import PENDING, Approval, ApprovalRequest, Decision, GrantTerms, Pending
+from triolet.ports.approval import PENDING, ApprovalRequest, Decision, GrantTerms, Pending
 from triolet.ports.authorizer import Authorizer
 from triolet.ports.batch import Batch
 from triolet.ports.canonical import Digest
-from triolet.ports.conversation_store import Address
+from triolet.ports.conversation_store import Address, Appended, Tail, Writer
+from triolet.ports.errors import Unavailable
 from triolet.ports.identity import CallId, InputId, Principal, RequestId
 from triolet.ports.language_model import LanguageModel, ModelRequest
 from triolet.ports.messages import Text, UserMessage
@@ -39,11 +40,33 @@ from triolet.ports.strict_json import JsonText
 BOSS = Principal(name="boss")
 
 
+class FailingStore(SeenStore):
+    """A store that a test may let fail, by what is to be written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fails: Callable[[Batch], bool] = lambda _: False
+
+    async def append(self, writer: Writer, batch: Batch, *, expected: Tail) -> Appended:
+        if self.fails(batch):
+            raise Gone
+        return await super().append(writer, batch, expected=expected)
+
+
+class Gone(Unavailable):
+    """The store cannot be reached."""
+
+    @property
+    def message(self) -> str:
+        return "gone"
+
+
 class Office(World):
     """A world with everybody who may have a say."""
 
     def __init__(self, watch: LogWatch | None = None) -> None:
-        super().__init__()
+        self.failing = FailingStore()
+        super().__init__(store=self.failing)
         self.desk = HeldDesk()
         self.inbox = MemoryInbox()
         self.inputs = MemoryInputs()
@@ -62,8 +85,7 @@ class Office(World):
             "inbox": options.pop("inbox", self.inbox),
             "inputs": options.pop("inputs", self.inputs),
         }
-        ports["conversations"] = options.pop("conversations", self.store)
-        bound = Capabilities(model=model, clock=self.clock, ids=self.ids, **ports)
+        bound = Capabilities(model=model, conversations=self.store, clock=self.clock, ids=self.ids, **ports)
         return open_kernel(agents=agents, capabilities=bound, **options)
 
     def counted(self, name: str = "pay", *, ask: bool | Callable[[Any], bool] = True, **options: Any) -> Tool[Any, Any]:
@@ -93,10 +115,11 @@ def check_approvals(batches: Sequence[Batch], *, where: str) -> None:
     asked: dict[CallId, RequestId] = {}
     answers: dict[CallId, str] = {}
     runnable: set[CallId] = set()
+    current: set[CallId] = set()
     for record in (record for batch in batches for record in batch.records):
         match record:
-            case ModelResponded():
-                runnable = set()
+            case ModelResponded(message=message):
+                runnable, current = set(), {call.id for call in message.calls}
             case ApprovalRequested(request=request):
                 assert request.call not in asked, where
                 asked[request.call] = request.id
@@ -105,7 +128,7 @@ def check_approvals(batches: Sequence[Batch], *, where: str) -> None:
                 assert call not in answers, where
                 answers[call] = verdict
             case CallsDecided(runnable=rows):
-                assert asked.keys() == answers.keys(), where
+                assert current & asked.keys() == current & answers.keys(), where
                 runnable = {row.call for row in rows}
             case ToolPrepared(calls=calls):
                 assert runnable.issuperset(calls), where
@@ -132,7 +155,7 @@ class AwayDesk:
 
 
 class SlowInputs(MemoryInputs):
-    """A queue that others get their turn before and after: what is far away may have done what a cancelled caller asked."""
+    """A queue that is far away: others get their turn before it acts, and before its caller hears of it."""
 
     async def admit(self, address: Address, offer: Offer) -> Admitted:
         await trio.lowlevel.checkpoint()

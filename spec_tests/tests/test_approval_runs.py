@@ -324,24 +324,28 @@ async def test_a_yes_with_an_edit_grants_nothing(office: Office, autojump_clock:
         assert talk.grants == ()
 
 
+def _changed(value: Any, **fields: Any) -> Any:
+    return attrs.evolve(value, **fields)
+
+
 VOID: list[Any] = [
     None,
     "yes",
     True,
-    attrs.evolve(yes(), verdict="maybe"),
-    attrs.evolve(yes(), by=None),
+    _changed(yes(), verdict="maybe"),
+    _changed(yes(), by=None),
     attrs.evolve(yes(), reason="\ud800"),
     yes(edited="{not json"),
     yes(edited='["no object"]'),
     yes(edited=""),
     yes(edited='{"amount": 1, "amount": 2}'),
-    attrs.evolve(no(), edited='{"amount": 1}'),
+    _changed(no(), edited='{"amount": 1}'),
     yes(arguments=digest("triolet.arguments", b"other")),
     attrs.evolve(yes(), grant=attrs.evolve(terms_for("run"), seconds=float("nan"))),
     attrs.evolve(yes(), grant=attrs.evolve(terms_for("run"), seconds=float("inf"))),
     attrs.evolve(yes(), grant=attrs.evolve(terms_for("run"), seconds=-1.0)),
     attrs.evolve(yes(), grant=attrs.evolve(terms_for("run"), seconds=1e300)),
-    attrs.evolve(yes(), grant=attrs.evolve(terms_for("run"), scope="world")),
+    attrs.evolve(yes(), grant=_changed(terms_for("run"), scope="world")),
 ]
 
 

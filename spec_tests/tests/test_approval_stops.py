@@ -9,6 +9,7 @@ from trio.testing import MockClock
 from tests.approval_world import (
     AwayDesk,
     FunctionDesk,
+    Gone,
     Office,
     SlowInputs,
     asker,
@@ -24,9 +25,6 @@ from tests.log_watch import LogWatch
 from triolet.adapters.scripted_model import call, text, turn
 from triolet.kernel import Completed, Failed, history_is_valid
 from triolet.ports.approval import PENDING, ApprovalRequest, ApprovalUnavailable
-from triolet.ports.batch import Batch
-from triolet.ports.conversation_store import Appended, Tail, Writer
-from triolet.ports.errors import Unavailable
 from triolet.ports.identity import RequestId
 from triolet.ports.records import ApprovalDecided
 
@@ -37,23 +35,27 @@ DONE = turn(text("done"))
 @pytest.mark.parametrize("ending", ["approved", "denied", "deadline", "cancelled", "requested"])
 async def test_nothing_stays_at_the_desk(office: Office, autojump_clock: MockClock, ending: str) -> None:
     agent = asker(office.counted(), seconds=None, limits={"max_seconds": 60.0})
-    async with office.kernel(agent, model=script(turn(call("pay"), call("pay")), DONE)) as kernel:
-        async with trio.open_nursery() as nursery, kernel.conversation() as talk, talk.stream(agent, "go") as run:
-            await office.desk.arrived(2)
-            first, second = office.desk.requests
-            office.desk.approve(second)
-            match ending:
-                case "approved":
-                    office.desk.approve(first)
-                case "denied":
-                    office.desk.deny(first)
-                case "requested":
-                    run.cancel()
-                case "cancelled":
-                    nursery.cancel_scope.cancel()
-                case _:
-                    await trio.sleep(61)
-            await run.result()
+    async with (
+        office.kernel(agent, model=script(turn(call("pay"), call("pay")), DONE)) as kernel,
+        trio.open_nursery() as nursery,
+        kernel.conversation() as talk,
+        talk.stream(agent, "go") as run,
+    ):
+        await office.desk.arrived(2)
+        first, second = office.desk.requests
+        office.desk.approve(second)
+        match ending:
+            case "approved":
+                office.desk.approve(first)
+            case "denied":
+                office.desk.deny(first)
+            case "requested":
+                run.cancel()
+            case "cancelled":
+                nursery.cancel_scope.cancel()
+            case _:
+                await trio.sleep(61)
+        await run.result()
     assert office.desk.open == ()
     assert set(office.desk.withdrawn) == {first.id, second.id}
     assert office.settlement().status == {"approved": "completed", "denied": "failed", "deadline": "failed"}.get(
@@ -106,32 +108,16 @@ async def test_a_desk_that_hangs_over_forgetting_is_left(office: Office, autojum
 
 
 async def test_a_desk_forgets_an_answer_only_once_it_is_on_record(office: Office, autojump_clock: MockClock) -> None:
-    class Failing:
-        """The office's own store, failing what would put an answer on record."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(office.store, name)
-
-        async def append(self, writer: Writer, batch: Batch, *, expected: Tail) -> Appended:
-            if any(isinstance(record, ApprovalDecided) for record in batch.records):
-                raise DiskGone
-            return await office.store.append(writer, batch, expected=expected)
-
     office.leave_open()
     agent = asker(office.counted())
     desk = desk_that(lambda request, patience: yes(request) if patience else PENDING)
-    bound = office.kernel(agent, model=script(PAY, DONE), desk=desk, conversations=Failing())
+    office.failing.fails = lambda batch: any(isinstance(record, ApprovalDecided) for record in batch.records)
+    bound = office.kernel(agent, model=script(PAY, DONE), desk=desk)
     async with bound as kernel, kernel.conversation("c") as talk:
-        with pytest.raises(DiskGone):
+        with pytest.raises(Gone):
             await talk.run(agent, "go")
     assert desk.withdrawn == []
     assert office.ran == []
-
-
-class DiskGone(Unavailable):
-    """The store cannot be reached."""
-
-    message = "the disk is gone"
 
 
 async def test_a_request_whose_time_was_up_before_a_resume_expires(office: Office, autojump_clock: MockClock) -> None:

@@ -6,15 +6,13 @@ import attrs
 import pytest
 from trio.testing import MockClock
 
-from tests.approval_world import AwayDesk, Office, asker, desk_that, no, suspension, terms_for, yes
+from tests.approval_world import AwayDesk, Gone, Office, asker, desk_that, no, suspension, terms_for, yes
 from tests.kernel_world import script, shown_outcomes
 from triolet.adapters.scripted_model import Turn, call, text, turn
 from triolet.kernel import Completed, Failed, Suspended, UnknownAgent, tool
 from triolet.ports.approval import request_id
 from triolet.ports.batch import Batch
 from triolet.ports.canonical import digest
-from triolet.ports.conversation_store import Appended, Tail, Writer
-from triolet.ports.errors import Unavailable
 from triolet.ports.identity import CallId, RequestId
 from triolet.ports.outcomes import ToolRejected
 from triolet.ports.records import ApprovalDecided, ApprovalRequested, ToolPrepared
@@ -51,7 +49,7 @@ async def test_f024_no_stored_yes_means_no_execution(office: Office, autojump_cl
     lax = asker(office.counted(ask=False), denial=denial)
     assert lax.definition == agent.definition
     all_yes = desk_that(lambda request, _: yes(request))
-    model = script(DONE)
+    model = script(DONE, DONE)
     async with office.kernel(lax, model=model, desk=all_yes) as kernel:
         await kernel.answer(pending[0].id, no(pending[0], reason="never"))
         result = await kernel.resume(waiting)
@@ -90,9 +88,11 @@ async def test_f024_what_was_approved_is_what_runs(office: Office, autojump_cloc
 
 async def test_f025_a_pending_approval_survives_its_kernel(office: Office, autojump_clock: MockClock) -> None:
     agent = asker(office.counted())
-    async with office.kernel(agent, model=script(pay()), desk=AwayDesk()) as kernel:
-        async with kernel.conversation("c") as talk:
-            before = suspension(await talk.run(agent, "go"))
+    async with (
+        office.kernel(agent, model=script(pay()), desk=AwayDesk()) as kernel,
+        kernel.conversation("c") as talk,
+    ):
+        before = suspension(await talk.run(agent, "go"))
     renamed = attrs.evolve(agent, id="renamed")
     records = office.records("c")
     async with office.kernel(renamed, model=script(), desk=AwayDesk()) as kernel:
@@ -120,21 +120,13 @@ async def test_f027_nothing_of_a_batch_runs_before_all_of_it_is_decided(
     office: Office, autojump_clock: MockClock
 ) -> None:
     """A, B, C once each; D falls with its process before it starts, and nobody starts it or any other again."""
+    dead = False
 
-    class DyingStore:
-        """The office's store, for a process that dies just before D starts."""
-
-        dead = False
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(office.store, name)
-
-        async def append(self, writer: Writer, batch: Batch, *, expected: Tail) -> Appended:
-            prepares = [c for r in batch.records if isinstance(r, ToolPrepared) for c in r.calls]
-            self.dead = self.dead or any(c.endswith("-3") for c in prepares)
-            if self.dead:
-                raise Dead
-            return await office.store.append(writer, batch, expected=expected)
+    def starts_d(batch: Batch) -> bool:
+        nonlocal dead
+        prepared = [c for record in batch.records if isinstance(record, ToolPrepared) for c in record.calls]
+        dead = dead or any(c.endswith("-3") for c in prepared)
+        return dead
 
     async def quick(name: str) -> str:
         office.ran.append((name, 1))
@@ -166,24 +158,21 @@ async def test_f027_nothing_of_a_batch_runs_before_all_of_it_is_decided(
         assert office.ran == []
         await kernel.answer(c.id, yes(c))
     model = script(DONE)
-    dying = office.kernel(agent, model=model, desk=AwayDesk(), groups={"g": 1}, conversations=DyingStore())
-    async with dying as kernel:
-        with pytest.raises(Dead):
+    office.failing.fails = starts_d
+    async with office.kernel(agent, model=model, desk=AwayDesk(), groups={"g": 1}) as kernel:
+        with pytest.raises(Gone):
             await kernel.resume(waiting)
+    office.failing.fails = lambda _: False
     assert model.requests == ()
     ran = sorted(office.ran)
     assert ran == [("a", 1), ("b", 1), ("c", 1)]
-    async with office.kernel(agent, model=model, desk=AwayDesk(), groups={"g": 1}) as kernel:
-        async with kernel.conversation("c") as talk:
-            assert office.settlement("c").reason == "lost"
-            assert isinstance(await talk.run(agent, "what now?"), Completed)
+    async with (
+        office.kernel(agent, model=model, desk=AwayDesk(), groups={"g": 1}) as kernel,
+        kernel.conversation("c") as talk,
+    ):
+        assert office.settlement("c").reason == "lost"
+        assert isinstance(await talk.run(agent, "what now?"), Completed)
     assert sorted(office.ran) == ran
-
-
-class Dead(Unavailable):
-    """The process is gone."""
-
-    message = "dead"
 
 
 async def test_f027_each_call_runs_once_when_all_are_decided(office: Office, autojump_clock: MockClock) -> None:
@@ -191,14 +180,12 @@ async def test_f027_each_call_runs_once_when_all_are_decided(office: Office, aut
     batch = turn(call("auto", {"amount": 1}), call("pay", {"amount": 2}), call("pay", {"amount": 3}))
     model = script(batch, DONE)
     async with office.kernel(agent, model=model, desk=AwayDesk()) as kernel:
-        waiting = suspension(await kernel.run(agent, "go"))
-        for place in range(3):
+        result: object = await kernel.resume(suspension(await kernel.run(agent, "go")))
+        while isinstance(result, Suspended):
             assert office.ran == []
             assert len(model.requests) == 1
-            if place:
-                await kernel.answer(waiting.requests[0].id, yes(waiting.requests[0]))
-            result = await kernel.resume(waiting)
-            waiting = result if isinstance(result, Suspended) else waiting
+            await kernel.answer(result.requests[0].id, yes(result.requests[0]))
+            result = await kernel.resume(result)
         assert isinstance(result, Completed)
     assert sorted(office.ran) == [("auto", 1), ("pay", 2), ("pay", 3)]
     assert len(model.requests) == 2
@@ -209,11 +196,13 @@ async def test_f029_a_yes_is_for_one_call_unless_it_says_otherwise(office: Offic
     desk = desk_that(lambda request, _: yes(request))
     same = turn(call("pay", {"amount": 10, "note": "n"}))
     keys = turn(call("pay", {"note": "n", "amount": 10}))
-    async with office.kernel(agent, model=script(same, same, DONE), desk=desk) as kernel:
-        async with kernel.conversation("c") as talk:
-            await talk.run(agent, "go")
-            assert len(desk.asked) == 2, "once means once"
-            assert talk.grants == ()
+    async with (
+        office.kernel(agent, model=script(same, same, DONE), desk=desk) as kernel,
+        kernel.conversation("c") as talk,
+    ):
+        await talk.run(agent, "go")
+        assert len(desk.asked) == 2, "once means once"
+        assert talk.grants == ()
     giving = desk_that(lambda request, _: yes(request, grant=terms_for("conversation")))
     turns = [
         same,
@@ -221,23 +210,29 @@ async def test_f029_a_yes_is_for_one_call_unless_it_says_otherwise(office: Offic
         turn(call("pay", {"amount": 11, "note": "n"})),
         turn(call("pay2", {"amount": 10, "note": "n"})),
     ]
-    async with office.kernel(agent, model=script(*turns, DONE), desk=giving) as kernel:
-        async with kernel.conversation("c") as talk:
-            await talk.run(agent, "go")
-            assert [request.call[-3:] for request, _ in giving.asked] == ["1-0", "3-0", "4-0"]
-            assert len(talk.grants) == 3
+    async with (
+        office.kernel(agent, model=script(*turns, DONE), desk=giving) as kernel,
+        kernel.conversation("c") as talk,
+    ):
+        await talk.run(agent, "go")
+        assert [request.call[-3:] for request, _ in giving.asked] == ["1-0", "3-0", "4-0"]
+        assert len(talk.grants) == 3
     asking = desk_that(lambda request, _: yes(request))
-    async with office.kernel(agent, model=script(same, DONE), desk=asking) as kernel:
-        async with kernel.conversation("elsewhere") as there:
-            await there.run(agent, "go")
-            assert len(asking.asked) == 1
-    async with office.kernel(agent, model=script(keys, DONE, same, DONE), desk=asking) as kernel:
-        async with kernel.conversation("c") as talk:  # after a restart, too
-            await talk.run(agent, "go")
-            assert len(asking.asked) == 1
-            await talk.revoke(talk.grants[0].grant, reason="enough")
-            await talk.run(agent, "go")
-            assert len(asking.asked) == 2
+    async with (
+        office.kernel(agent, model=script(same, DONE), desk=asking) as kernel,
+        kernel.conversation("elsewhere") as there,
+    ):
+        await there.run(agent, "go")
+        assert len(asking.asked) == 1
+    async with (
+        office.kernel(agent, model=script(keys, DONE, same, DONE), desk=asking) as kernel,
+        kernel.conversation("c") as talk,
+    ):  # after a restart, too
+        await talk.run(agent, "go")
+        assert len(asking.asked) == 1
+        await talk.revoke(talk.grants[0].grant, reason="enough")
+        await talk.run(agent, "go")
+        assert len(asking.asked) == 2
     granted = [d for d in office.of(ApprovalDecided, "c") if d.source == "grant"]
     assert len(granted) == 2
     assert all(d.grant == f"{request_id(CallId('run2-1-0'))}-grant" for d in granted)

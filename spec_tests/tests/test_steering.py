@@ -25,14 +25,14 @@ from triolet.kernel import (
 )
 from triolet.ports.admission import Admitted, OfferReused, QueueFull
 from triolet.ports.errors import BrokenText, InvalidValue
-from triolet.ports.identity import Principal
+from triolet.ports.identity import Principal, TenantId
 from triolet.ports.records import InputTaken
 
 LOOK = turn(call("look"))
 DONE = turn(text("done"))
 
 
-def speaker(*say: Callable[[], Awaitable[object]], policy: Policy | None = None, **fields: Any) -> Agent[str, str]:
+def speaker(*say: Callable[[], Awaitable[object]], policy: Policy | None = None, **fields: Any) -> Agent[str, Any]:
     """An agent whose tool's n-th call does the n-th of these."""
     left = list(say)
 
@@ -59,9 +59,11 @@ async def test_what_is_admitted_says_who_when_and_where(office: Office, autojump
 
     agent = speaker(say)
     boss = Principal(name="boss")
-    async with office.kernel(agent, model=script(LOOK, DONE, DONE)) as kernel:
-        async with kernel.conversation("c", principal=boss) as talk:
-            assert isinstance(await talk.run(agent, "go"), Completed)
+    async with (
+        office.kernel(agent, model=script(LOOK, DONE, DONE)) as kernel,
+        kernel.conversation("c", principal=boss) as talk,
+    ):
+        assert isinstance(await talk.run(agent, "go"), Completed)
     steer, follow_up = seen
     assert isinstance(steer, Admitted)
     assert (steer.offer.kind, steer.offer.id, steer.offer.author, steer.offer.principal) == (
@@ -163,12 +165,15 @@ async def test_a_steer_that_comes_with_the_last_answer_keeps_the_run(office: Off
     answer = trio.Event()
     agent = speaker()
     model = script(DONE.gated(answer), turn(text("better")))
-    async with office.kernel(agent, model=model) as kernel, kernel.conversation() as talk:
-        async with talk.stream(agent, "go") as run:
-            await trio.testing.wait_all_tasks_blocked()
-            assert isinstance(await run.steer("S", author="ann"), Admitted)
-            answer.set()
-            result = await run.result()
+    async with (
+        office.kernel(agent, model=model) as kernel,
+        kernel.conversation() as talk,
+        talk.stream(agent, "go") as run,
+    ):
+        await trio.testing.wait_all_tasks_blocked()
+        assert isinstance(await run.steer("S", author="ann"), Admitted)
+        answer.set()
+        result = await run.result()
     assert isinstance(result, Completed)
     assert result.output == "better"
     assert shown(model.requests[1]) == ["go", "assistant", "S"]
@@ -345,14 +350,17 @@ async def test_only_the_seam_takes_steering(office: Office, autojump_clock: Mock
         await end.wait()
 
     agent = speaker(wait)
-    async with office.kernel(agent, model=script(LOOK, DONE)) as kernel, kernel.conversation("c") as talk:
-        async with talk.stream(agent, "go") as run:
-            await began.wait()
-            await run.steer("S")
-            await trio.sleep(30)
-            assert len(inputs_on_record(office.batches("c"))) == 1
-            end.set()
-            await run.result()
+    async with (
+        office.kernel(agent, model=script(LOOK, DONE)) as kernel,
+        kernel.conversation("c") as talk,
+        talk.stream(agent, "go") as run,
+    ):
+        await began.wait()
+        await run.steer("S")
+        await trio.sleep(30)
+        assert len(inputs_on_record(office.batches("c"))) == 1
+        end.set()
+        await run.result()
     [_, taken] = inputs_on_record(office.batches("c"))
     assert taken.source == "steering"
 
@@ -362,11 +370,14 @@ async def test_input_of_another_tenant_stays_apart(office: Office, autojump_cloc
         assert isinstance(await there.steer("S"), InputRefused)
 
     agent = speaker(say)
-    other = attrs.evolve(Principal(name="x"), tenant="other")
+    other = attrs.evolve(Principal(name="x"), tenant=TenantId("other"))
     model = script(LOOK, DONE)
-    async with office.kernel(agent, model=model) as kernel:
-        async with kernel.conversation("c") as talk, kernel.conversation("c", principal=other) as there:
-            await talk.run(agent, "go")
+    async with (
+        office.kernel(agent, model=model) as kernel,
+        kernel.conversation("c") as talk,
+        kernel.conversation("c", principal=other) as there,
+    ):
+        await talk.run(agent, "go")
     assert "S" not in shown(model.requests[-1])
 
 

@@ -8,8 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.approval_world import AwayDesk, FunctionDesk, Office, asker, desk_that, no, suspension, yes
+from tests.approval_world import AwayDesk, FunctionDesk, Gone, Office, asker, desk_that, no, suspension, yes
 from tests.kernel_world import START, script, talker
+from triolet.adapters.memory import MemoryInbox
 from triolet.adapters.scripted_model import call, text, turn
 from triolet.kernel import (
     Completed,
@@ -25,13 +26,12 @@ from triolet.kernel import (
 )
 from triolet.ports.admission import Admitted
 from triolet.ports.approval import PENDING, AlreadyAnswered, ApprovalRequest, Decision
-from triolet.ports.batch import Batch
 from triolet.ports.canonical import digest
-from triolet.ports.conversation_store import Appended, Tail, Writer
-from triolet.ports.errors import Conflict, Unavailable
+from triolet.ports.errors import Conflict
 from triolet.ports.events import RunSuspended
 from triolet.ports.identity import MICROSECONDS, Epoch, RequestId
 from triolet.ports.records import ApprovalDecided, ApprovalRequested, AttemptStarted, RunSettled
+from triolet.ports.strict_json import JsonText
 
 PAY = turn(call("pay", {"amount": 10}))
 TWO = turn(call("pay", {"amount": 1}), call("pay", {"amount": 2}))
@@ -135,7 +135,7 @@ def _void(waiting: Suspended) -> dict[str, tuple[RequestId, Decision]]:
         "other arguments": (request.id, yes(arguments=other)),
         "malformed edit": (request.id, yes(request, edited='{"amount": ')),
         "edit is no object": (request.id, yes(request, edited="[10]")),
-        "edited denial": (request.id, attrs.evolve(no(request), edited='{"amount": 1}')),
+        "edited denial": (request.id, attrs.evolve(no(request), edited=JsonText('{"amount": 1}'))),
     }
 
 
@@ -221,7 +221,7 @@ async def test_whoever_loses_a_resume_loses_no_answer(office: Office, autojump_c
     first, second = waiting.requests
     gate = trio.Event()
 
-    class Gated(type(office.inbox)):  # type: ignore[misc] # a class of a value
+    class Gated(MemoryInbox):
         async def take(self, requests: tuple[RequestId, ...]) -> dict[RequestId, Decision]:
             await gate.wait()
             return await super().take(requests)
@@ -253,28 +253,17 @@ async def test_whoever_loses_a_resume_loses_no_answer(office: Office, autojump_c
 
 
 async def test_an_answer_outlives_a_resume_that_could_not_record_it(office: Office, autojump_clock: MockClock) -> None:
-    class Broken:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(office.store, name)
-
-        async def append(self, writer: Writer, batch: Batch, *, expected: Tail) -> Appended:
-            raise Gone
-
     agent, waiting = await suspended(office)
-    async with office.kernel(agent, model=script(), desk=AwayDesk(), conversations=Broken()) as kernel:
+    office.failing.fails = lambda _: True
+    async with office.kernel(agent, model=script(), desk=AwayDesk()) as kernel:
         await kernel.answer(waiting.requests[0].id, yes())
         with pytest.raises(Gone):
             await kernel.resume(waiting)
+    office.failing.fails = lambda _: False
     async with office.kernel(agent, model=script(DONE), desk=AwayDesk()) as kernel:
         assert isinstance(await kernel.resume(waiting), Completed)
     assert office.ran == [("pay", 10)]
     assert office.inbox._answers == {}
-
-
-class Gone(Unavailable):
-    """The store cannot be reached."""
-
-    message = "gone"
 
 
 async def test_a_resumed_run_that_is_cancelled_leaves_nothing(office: Office, autojump_clock: MockClock) -> None:

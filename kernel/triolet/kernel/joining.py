@@ -4,7 +4,7 @@ Decides when the queue is told what: claimed before it is decided on, joined aft
 run ends without it (DUR-016). When input may enter is the plan's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -38,7 +38,7 @@ class InputJoining:
         return self._queue is not None
 
     @contextmanager
-    def coming(self) -> Iterator[None]:
+    def coming(self) -> Generator[None]:
         """Somebody in this process is offering input: the run does not stop over it."""
         self._coming += 1
         try:
@@ -63,7 +63,7 @@ class InputJoining:
         return ()
 
     async def claim_before_stopping(self, intakes: tuple[Intake, ...]) -> tuple[Admitted, ...]:
-        """As `claim`, for a run that would stop: what is being offered meanwhile gets its chance, for a bounded time."""
+        """As `claim`, for a run that would stop: what is being offered meanwhile gets its chance, within bounds."""
         with trio.move_on_after(TELL_SECONDS):
             while intakes:
                 self._arrived = trio.Event()

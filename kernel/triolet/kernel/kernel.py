@@ -162,8 +162,8 @@ class Kernel:
         try:
             return await conversation.resume(agent, attrs.evolve(opening, answers=answers))
         finally:
-            # Not before the attempt is on record, and with it what it made of the answers: until then they are all there is,
-            # for whoever resumes after this or in its place.
+            # Not before the attempt is on record, and with it what it made of the answers: until then they are all
+            # there is, for whoever resumes after this or in its place.
             if conversation.attempted >= opening.epoch:
                 with trio.move_on_after(DISCARD_SECONDS, shield=True):
                     await inbox.discard(tuple(answers))

@@ -175,6 +175,7 @@ def _grant(request: ApprovalRequest, answer: Answer, at: Instant) -> GrantGiven 
     by_targets = terms.by_targets and bool(request.targets)
     return GrantGiven(
         grant=grant_id(request.id),
+        agent=request.agent,
         tool=request.tool,
         scope=terms.scope,
         run=request.run if terms.scope == "run" else None,

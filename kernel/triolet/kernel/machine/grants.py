@@ -25,7 +25,9 @@ def grants_after(grants: tuple[GrantGiven, ...], record: Record) -> tuple[GrantG
 def covering(grants: tuple[GrantGiven, ...], request: ApprovalRequest, at: Instant) -> GrantGiven | None:
     """The first grant that covers `request` at this instant."""
     for grant in grants:
-        if grant.tool != request.tool or (grant.expires_at is not None and grant.expires_at <= at):
+        if (grant.agent, grant.tool) != (request.agent, request.tool) or (
+            grant.expires_at is not None and grant.expires_at <= at
+        ):
             continue
         if grant.principal != request.principal or (grant.run is not None and grant.run != request.run):
             continue

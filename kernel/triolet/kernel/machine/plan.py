@@ -112,8 +112,8 @@ def next_action(state: ConversationState) -> Plan:
 
 
 def _before_stopping(run: RunState) -> tuple[Intake, ...]:
-    # Steering goes before follow-ups, and either keeps a run from stopping that otherwise would. Where no turn is left to
-    # answer it, it would only turn an answer into a failure.
+    # Steering goes before follow-ups, and either keeps a run from stopping that otherwise would. Where no turn is left
+    # to answer it, it would only turn an answer into a failure.
     if run.grace_used or (run.over_turns and run.started.limits.exhaustion == "fail"):
         return ()
     return Intake(kind="steering", drain=run.started.drain), Intake(kind="follow-up", drain="one")

@@ -10,7 +10,7 @@ import attrs
 
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.canonical import Digest
-from triolet.ports.identity import CallId, GrantId, Instant, Principal, RequestId, RunId
+from triolet.ports.identity import AgentId, CallId, GrantId, Instant, Principal, RequestId, RunId
 from triolet.ports.outcomes import Outcome
 from triolet.ports.strict_json import JsonText
 from triolet.ports.tools import ExecutionClass
@@ -123,13 +123,14 @@ class StepSettled:
 class GrantGiven:
     """Calls of this tool that match need not ask again, within the scope, until the grant ends (F-029).
 
-    Exactly one of `arguments` and `targets` is what they match by. `run` is set where the scope is the run. `principal`
-    is whose calls they are, `by` who gave it.
+    Exactly one of `arguments` and `targets` is what they match by. `run` is set where the scope is the run. `agent` and
+    `principal` are whose calls they are: another agent's tool of the same name is another tool. `by` is who gave it.
     """
 
     kind: ClassVar[str] = "grant_given"
     version: ClassVar[int] = 1
     grant: GrantId
+    agent: AgentId
     tool: str
     scope: Literal["run", "conversation"]
     run: RunId | None
