@@ -72,6 +72,19 @@ async def test_a_suspended_request_stays_at_the_desk(office: Office, autojump_cl
     assert desk.withdrawn == []
 
 
+async def test_a_request_that_is_answered_elsewhere_leaves_the_desk(office: Office, autojump_clock: MockClock) -> None:
+    agent = asker(office.counted(), seconds=5.0, silence="wait")
+    async with office.kernel(agent, model=script(turn(call("pay"), call("pay")), DONE)) as kernel:
+        waiting = suspension(await kernel.run(agent, "go"))
+        first, second = office.desk.open
+        await kernel.answer(first.id, yes(first))
+        waiting = suspension(await kernel.resume(waiting))
+        assert office.desk.open == (second,)
+        await kernel.answer(second.id, yes(second))
+        assert isinstance(await kernel.resume(waiting), Completed)
+    assert office.desk.open == ()
+
+
 @pytest.mark.parametrize("error", [ApprovalUnavailable(desk="d", problem="p"), RuntimeError("x")])
 @pytest.mark.parametrize("verdict", ["approved", "denied"])
 async def test_a_desk_that_cannot_forget_changes_no_run(

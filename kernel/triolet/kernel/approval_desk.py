@@ -27,10 +27,12 @@ EXPIRY_SLACK: Final = 0.001
 class ApprovalDesk:
     """The desk as one run sees it. Without a bound desk nobody answers."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, left: Iterable[ApprovalRequest]) -> None:
+        """`left` are the requests that an earlier attempt has left at the desk."""
         self._clock = runtime.clock
         self._desk: Approval | None = runtime.capabilities.approval
-        self._offered: dict[RequestId, ApprovalRequest] = {}
+        self._offered: set[RequestId] = set()
+        self._lying = {request.id for request in left}
         self._given_up: set[RequestId] = set()
 
     async def offer(self, requests: Iterable[ApprovalRequest]) -> list[Observation]:
@@ -39,7 +41,8 @@ class ApprovalDesk:
         for request in requests:
             if request.id in self._offered or self._desk is None:
                 continue
-            self._offered[request.id] = request
+            self._offered.add(request.id)
+            self._lying.add(request.id)
             answer = await self._ask(self._desk, request, 0.0)
             if isinstance(answer, ApprovalAnswered):
                 seen.append(answer)
@@ -76,14 +79,14 @@ class ApprovalDesk:
         self._given_up.add(request.id)
 
     async def withdraw(self, still_open: Iterable[ApprovalRequest]) -> None:
-        """Take off the desk what was offered and is open no more. Shielded, bounded, and never a reason to fail."""
+        """Take off the desk what lies there and is open no more. Shielded, bounded, and never a reason to fail."""
         keep = {request.id for request in still_open}
-        gone = [request for request in self._offered if request not in keep]
+        gone = [request for request in self._lying if request not in keep]
         if self._desk is None or not gone:
             return
         with trio.move_on_after(WITHDRAW_SECONDS, shield=True):
             for request in gone:
-                del self._offered[request]
+                self._lying.discard(request)
                 try:
                     await self._desk.withdraw(request)
                 except Exception:  # noqa: BLE001 -- the desk's failure, and the run does not need the desk for this

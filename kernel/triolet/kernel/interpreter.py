@@ -98,7 +98,7 @@ class Interpreter:
         behind = 1 if journal.state.phase == "batch" else 0
         self._model_call = ModelCall(agent, model, source, checked=len(journal.state.history) - behind)
         self._batch_scope = BatchScope(runtime, agent, source)
-        self._desk = ApprovalDesk(runtime)
+        self._desk = ApprovalDesk(runtime, next_action(journal.state).waits)
         self.joining = InputJoining(runtime.capabilities.inputs, journal.address)
         """How waiting input gets into this run."""
         self._drained = 0

@@ -123,7 +123,8 @@ class Board:
         """The board works again. What lay there still does."""
         self._problem = None
         for slip in self.open:
-            if not slip.gone:
+            # Where nobody was told of a break-down, somebody may be waiting for this very event.
+            if not slip.gone and slip.moved.is_set():
                 slip.moved = trio.Event()
 
     def _renew(self, slip: Slip) -> None:

@@ -14,13 +14,14 @@ from triolet.kernel.near_names import near_names
 from triolet.kernel.pipeline.authority import Authority
 from triolet.kernel.pipeline.runnable import Runnable
 from triolet.ports.approval import ApprovalRequest
-from triolet.ports.authorizer import Allow, Deny
+from triolet.ports.authorizer import Allow, Deny, NeedsApproval
 from triolet.ports.authorizer import Verdict as Authorization
 from triolet.ports.errors import InvalidJson, InvalidValue
 from triolet.ports.identity import CallId
 from triolet.ports.messages import ToolCall
 from triolet.ports.outcomes import Outcome, ToolDefect, ToolInvalidInput
 from triolet.ports.records import ApprovalDecided
+from triolet.ports.text import repair
 from triolet.ports.tools import Toolkit
 
 Judgement = Runnable | Outcome | ApprovalRequest | Forbidden
@@ -76,9 +77,10 @@ def _allowed(
     understood: Runnable, answer: ApprovalDecided | None, authorization: Authorization, authority: Authority
 ) -> Judgement:
     if isinstance(authorization, Deny):
-        if authorization.recoverable:
-            return denied("denied", authorization.reason)
-        return Forbidden(reason=authorization.reason)
+        reason = repair(authorization.reason)
+        return denied("denied", reason) if authorization.recoverable else Forbidden(reason=reason)
+    if not isinstance(authorization, Allow | NeedsApproval):
+        raise TypeError("an authorizer answers with Allow, Deny or NeedsApproval")
     if answer is None:
         needed = not isinstance(authorization, Allow) or authority.must_ask(understood)
         return authority.request(understood) if needed else understood
