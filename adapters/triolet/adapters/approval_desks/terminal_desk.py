@@ -69,8 +69,9 @@ class TerminalDesk:
     """A person at a terminal. Made by `open_terminal_desk`.
 
     Requests are shown one at a time, in the order in which they came, whether or not anybody waits for them: with
-    patience 0 the answer is there when the same request is made again. One that expires behind others is never shown. When the person ends the input (Ctrl-D), every
-    open and every later request is Pending at once. When the terminal is gone, it is `ApprovalUnavailable`.
+    patience 0 the answer is there when the same request is made again. One that expires behind others is never
+    shown, and whoever waits for it waits out its patience. When the person ends the input (Ctrl-D), every open and
+    every later request is Pending at once. When the terminal is gone, it is `ApprovalUnavailable`.
 
     Emits: nothing. Cancellation: as the port says.
     """
@@ -86,7 +87,9 @@ class TerminalDesk:
 
     async def request(self, request: ApprovalRequest, *, patience: float) -> Decision | Pending:
         """See `Approval.request`."""
-        return await self._board.answer_to(request, 0 if self._left else patience)
+        if self._left or self._left_of(request) <= 0:
+            patience = 0
+        return await self._board.answer_to(request, patience)
 
     async def withdraw(self, request: RequestId) -> None:
         """See `Approval.withdraw`. The question disappears, even while it is being answered."""
