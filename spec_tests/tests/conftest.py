@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 
 # Fixtures live where a conftest names them.
+from tests.built_wheel import wheel  # noqa: F401
 from tests.kernel_world import world  # noqa: F401
 from tests.log_watch import log_watch  # noqa: F401
 

@@ -54,15 +54,6 @@ _IMPORT_TIME_AT_MOST = 1.25  # times the import of the same dependencies without
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this source tree, built without network and without touching the tree."""
-    folder = tmp_path_factory.mktemp("wheel")
-    _run([sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(_ROOT)])
-    (built,) = folder.glob("*.whl")
-    return built
-
-
-@pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds the installed wheel and nothing else."""
     folder = tmp_path_factory.mktemp("installed")

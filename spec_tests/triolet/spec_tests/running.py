@@ -16,9 +16,9 @@ import trio
 
 from triolet.ports.errors import bounded
 from triolet.ports.text import repair
-from triolet.spec_tests.definition import Case
 from triolet.spec_tests.certificate import MAX_DETAIL, MAX_REASON, Declared, Fault, Row, Status
 from triolet.spec_tests.claims import NotExercised, NotTriggered, SpecViolation
+from triolet.spec_tests.definition import Case
 from triolet.spec_tests.leaks import left_behind, running
 from triolet.spec_tests.subject import Maker, Subject
 from triolet.spec_tests.suite import LIFETIME, SMOKE, NotASubject, Suite

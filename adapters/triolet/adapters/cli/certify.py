@@ -32,7 +32,9 @@ _PORTS: Final = click.Choice(sorted(SUITES))
 @click.command()
 @click.argument("target", metavar="PACKAGE.MODULE:OPEN")
 @click.option("--port", type=_PORTS, required=True, help="The port that the target opens.")
-@click.option("--json", "file", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Write it here too.")
+@click.option(
+    "--json", "file", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Write it here too."
+)
 @click.option("--limit", type=float, default=LIMIT_SECONDS, show_default=True, help="Seconds that a case may take.")
 @click.option("--only", multiple=True, metavar="CASE", help="Run this case only; may be repeated.")
 @click.option("--quiet", is_flag=True, help="Show no progress, only the page at the end.")
@@ -68,8 +70,6 @@ def _run(target: str, port: str, limit: float, only: tuple[str, ...], *, quiet: 
             click.echo(f"[{count:>3}/{due}] {row_line(row)}", err=True)
 
     try:
-        return trio.run(
-            partial(certify_target, target, port=port, limit=limit, only=only or None, progress=show)
-        )
+        return trio.run(partial(certify_target, target, port=port, limit=limit, only=only or None, progress=show))
     except (BadTarget, InvalidSelection) as error:
         raise CommandFailed(error.message, MISUSED) from error

@@ -59,6 +59,8 @@ def _spellings(names: Iterable[str]) -> list[tuple[str, str]]:
         last = name.rpartition("/")[2]
         if lasts[last.lower()] == 1:
             spellings.setdefault(last, name)
+        # A question that was marked once mentions the same files.
+        spellings.setdefault(json.dumps(name, ensure_ascii=False)[1:-1], name)
     return sorted(spellings.items(), key=lambda item: (-len(item[0]), item[0]))
 
 

@@ -24,9 +24,9 @@ from triolet.ports.language_model import (
 from triolet.ports.messages import UserMessage
 from triolet.ports.records import ModelInterrupted, ModelResponded, RunSettled
 from triolet.ports.usage import Usage, UsageTotals
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import KernelSubject, open_bench, text_agent
 from triolet.spec_tests.claims import ensure, ensure_equal
+from triolet.spec_tests.definition import case
 
 
 @attrs.frozen(kw_only=True)
