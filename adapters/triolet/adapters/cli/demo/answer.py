@@ -54,16 +54,17 @@ class Reply(Protocol):
 def reply_type(folder: Folder) -> type[Any]:
     """The output schema of the demo's agent: an attrs class with the fields of `Reply`.
 
-    `file` can only be one of the folder's names, and every field may be null.
+    `file` can only be one of the folder's names. Every field may be null or left out.
     """
     number = cast("type[Any]", Annotated[int | None, Ge(0), Le(MAX_NUMBER)])
+    quote = cast("type[Any]", Annotated[str | None, MaxLength(QUOTE_CHARACTERS)])
     return attrs.make_class(
         "Reply",
         {
-            "file": attrs.field(type=file_name_type(folder) | None),
-            "words": attrs.field(type=number),
-            "files": attrs.field(type=number),
-            "quote": attrs.field(type=cast("type[Any]", Annotated[str | None, MaxLength(QUOTE_CHARACTERS)])),
+            "file": attrs.field(default=None, type=file_name_type(folder) | None),
+            "words": attrs.field(default=None, type=number),
+            "files": attrs.field(default=None, type=number),
+            "quote": attrs.field(default=None, type=quote),
         },
         frozen=True,
         kw_only=True,
@@ -72,7 +73,7 @@ def reply_type(folder: Folder) -> type[Any]:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Answer:
-    """`file`, `words`, `files` and `quote` are the model's reply as it was decoded; the rest is computed from the run."""
+    """`file`, `words`, `files` and `quote` are the model's reply as it was decoded; the rest is computed."""
 
     file: str | None
     words: int | None

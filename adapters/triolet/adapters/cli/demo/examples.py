@@ -13,9 +13,8 @@ from triolet.ports.strict_json import JsonValue
 def _example(
     question: str, tool: str, arguments: dict[str, JsonValue], result: JsonValue, **said: JsonValue
 ) -> WorkedExample:
-    reply: dict[str, JsonValue] = {"file": None, "words": None, "files": None, "quote": None}
     call = WorkedCall(tool=tool, arguments=arguments, result=result)
-    return WorkedExample(question=question, calls=(call,), answer=reply | said)
+    return WorkedExample(question=question, calls=(call,), answer=said)
 
 
 def _count(file: str, words: int) -> WorkedExample:

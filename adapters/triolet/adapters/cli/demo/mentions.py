@@ -14,6 +14,7 @@ import attrs
 
 # From a private use area: no name on offer has it, and it is taken out of questions.
 _MARK: Final = "\ue000"
+_QUOTES: Final = ('""', "''", "``", "\u201c\u201d", "\u2018\u2019")
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -66,5 +67,5 @@ def _spellings(names: Iterable[str]) -> list[tuple[str, str]]:
 
 def _as_word(name: str, flags: re.RegexFlag) -> re.Pattern[str]:
     # A name may be followed by a full stop or a question mark, but not by more of a name; quotes around it go with it.
-    quoted = "|".join(f"{opening}{re.escape(name)}{closing}" for opening, closing in ('""', "''", "``", "“”", "‘’"))
+    quoted = "|".join(f"{opening}{re.escape(name)}{closing}" for opening, closing in _QUOTES)
     return re.compile(rf"{quoted}|(?<![\w/.-]){re.escape(name)}(?![\w/-]|\.\w)", flags)

@@ -1,0 +1,44 @@
+"""What this project ships conforms: every suite, by pytest's front, on every maker that needs nothing from outside."""
+
+from typing import Any
+
+import pytest
+
+from triolet.spec_tests import CONVERSATION_STORE, KERNEL, LANGUAGE_MODEL, SUITES, Case, Maker, Suite, run_case
+from triolet.spec_tests import makers
+from triolet.spec_tests.cases.record_samples import SAMPLES
+from triolet.ports.records import RECORD_TYPES
+
+_SUBJECTS: tuple[tuple[Suite[Any], Maker], ...] = (
+    (CONVERSATION_STORE, makers.memory_conversations),
+    (LANGUAGE_MODEL, makers.scripted_model),
+    (KERNEL, makers.kernel),
+)
+
+_ALL = [
+    pytest.param(suite, maker, case, id=f"{maker.__name__}-{case}") for suite, maker in _SUBJECTS for case in suite.cases
+]
+
+
+@pytest.mark.parametrize(("suite", "maker", "case"), _ALL)
+async def test_shipped_subject_keeps_its_promise(suite: Suite[Any], maker: Maker, case: Case[Any]) -> None:
+    ran = await run_case(suite, case, maker)
+    ran.require()
+    assert ran.row.status == "passed", ran.row.reason
+
+
+# httpcore2 leaves a generator of its own behind when an answer is let go before its end.
+@pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning")
+@pytest.mark.parametrize("case", LANGUAGE_MODEL.cases, ids=str)
+async def test_openai_compatible_keeps_its_promise_over_a_stand_in(case: Case[Any]) -> None:
+    ran = await run_case(LANGUAGE_MODEL, case, makers.openai_compatible)
+    ran.require()
+    assert ran.row.status == "passed", ran.row.reason
+
+
+def test_there_is_a_subject_for_every_suite() -> None:
+    assert {suite.port for suite, _ in _SUBJECTS} == set(SUITES)
+
+
+def test_samples_hold_one_record_of_every_family() -> None:
+    assert [type(sample) for sample in SAMPLES] == list(RECORD_TYPES)
