@@ -10,8 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.mutants.all_mutants import MUTANTS
-from triolet.spec_tests import SUITES, CoverageRow, coverage
-from triolet.spec_tests import canonical_vectors, log_vectors, reduction_vectors, schema_vectors
+from triolet.spec_tests import (
+    SUITES,
+    CoverageRow,
+    canonical_vectors,
+    coverage,
+    log_vectors,
+    reduction_vectors,
+    schema_vectors,
+)
 from triolet.spec_tests.certificate import SCHEMA_FILE, rendered_schema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,9 +29,10 @@ _HEAD = """\
 
 Made by `make docs` from the catalogue, the cases and the mutants; do not edit it.
 
-*Cases* is how many cases of the shipped suites cite the requirement, *mutants* how many deliberately wrong adapters and
-kernels violate it; each of them is caught by a case that cites it (`make mutants`). *static* names the check of what only
-the source can show. A requirement without cases says which milestone brings them, and one with cases what is still to come.
+*Cases* is how many cases of the shipped suites cite the requirement, *mutants* how many deliberately wrong adapters
+and kernels violate it; each of them is caught by a case that cites it (`make mutants`). *static* names the check of
+what only the source can show. A requirement without cases says which milestone brings them, and one with cases what is
+still to come.
 """
 
 
@@ -63,11 +71,10 @@ def coverage_page() -> str:
     """The page `docs/spec/coverage.md`."""
     rows = coverage()
     mutants = Counter(requirement for mutant in MUTANTS for requirement in mutant.violates)
-    counts = Counter(row.status for row in rows)
+    counts = Counter[str](row.status for row in rows)
     lines = [
         _HEAD,
-        f"{len(rows)} requirements: {counts['cases']} with cases, {counts['static']} held by a static check alone, "
-        f"{counts['planned']} planned.",
+        _total(counts, len(rows)),
         "",
         "| suite | version | cases |",
         "| --- | --- | --- |",
@@ -78,6 +85,11 @@ def coverage_page() -> str:
         *(_row(row, mutants[row.id]) for row in rows),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _total(counts: Counter[str], all_of_them: int) -> str:
+    held = f"{counts['cases']} with cases, {counts['static']} held by a static check alone"
+    return f"{all_of_them} requirements: {held}, {counts['planned']} planned."
 
 
 def _row(row: CoverageRow, mutants: int) -> str:

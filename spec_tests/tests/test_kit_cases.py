@@ -43,7 +43,9 @@ async def text() -> AsyncGenerator[str]:
     yield "text"
 
 
-async def outcome(check: Check, maker: Any = text, *, limit: float = 10.0, **fields: Any) -> tuple[str, str | None, str]:
+async def outcome(
+    check: Check, maker: Any = text, *, limit: float = 10.0, **fields: Any
+) -> tuple[str, str | None, str]:
     suite = suite_of(check, **fields)
     row = (await run_case(suite, suite.cases[0], maker, limit=limit)).row
     return row.status, row.fault, row.reason
@@ -104,7 +106,7 @@ def test_a_decorated_function_is_a_case_with_its_name_and_title() -> None:
 )
 def test_a_case_that_contradicts_itself_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidCase):
-        Case(**{"requirements": ("RUN-001",), "title": "t", "check": fine, **fields})
+        attrs.evolve(suite_of(fine).cases[0], **fields)
 
 
 @pytest.mark.parametrize(

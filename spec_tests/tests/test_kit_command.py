@@ -63,9 +63,7 @@ def test_nothing_executed_is_no_success(capfd: pytest.CaptureFixture[str], tmp_p
     ],
     ids=" ".join,
 )
-def test_a_wrong_command_line_is_one_line_and_status_2(
-    arguments: list[str], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_command_line_is_one_line_and_status_2(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     out, err = capfd.readouterr()
     assert out == ""

@@ -7,13 +7,13 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from triolet.kernel.machine.advance import fold
+from triolet.kernel.machine.state import NEW
+from triolet.kernel.machine.table import legal
 from triolet.ports.batch import decode_batch, encode_batch
 from triolet.ports.conversation_store import Tail, tail_after
 from triolet.ports.errors import InvalidJson, InvalidValue
 from triolet.ports.schema import codec_for
-from triolet.kernel.machine.advance import fold
-from triolet.kernel.machine.state import NEW
-from triolet.kernel.machine.table import legal
 from triolet.spec_tests import log_vectors, reduction_vectors, schema_vectors
 
 
@@ -22,7 +22,9 @@ def loaded(path: Path) -> dict[str, Any]:
     return read
 
 
-@pytest.mark.parametrize("vectors", [reduction_vectors, schema_vectors, log_vectors], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "vectors", [reduction_vectors, schema_vectors, log_vectors], ids=lambda module: module.__name__
+)
 def test_vectors_are_up_to_date(vectors: Any) -> None:
     """If this fails on purpose: `python tools/make_generated.py`. A change of meaning is a new version of a family."""
     assert vectors.PATH.read_text(encoding="ascii") == vectors.rendered()

@@ -18,7 +18,7 @@ import pytest
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PARTS = ("ports", "kernel", "adapters", "spec_tests")
-_CORE = {"attrs", "cattrs", "jsonschema-rs", "opentelemetry-api", "orjson", "rfc8785", "trio"}
+_CORE = {"attrs", "jsonschema-rs", "opentelemetry-api", "orjson", "rfc8785", "trio", "typing-extensions"}
 
 # What `import triolet.kernel` must not load: other event loops, servers, clients, databases, providers.
 _UNWANTED = {

@@ -56,9 +56,11 @@ class Adapter:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelPart]]:
         self.provider.under_way += 1
         try:
-            async with self.provider.model.stream(self.sent(request)) as parts:
-                async with aclosing(self.passed_on(parts)) as passed_on:
-                    yield passed_on
+            async with (
+                self.provider.model.stream(self.sent(request)) as parts,
+                aclosing(self.passed_on(parts)) as passed_on,
+            ):
+                yield passed_on
         except TrioletError as error:
             raise self.translated(error) from error
         finally:

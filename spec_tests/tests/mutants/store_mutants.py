@@ -303,9 +303,7 @@ class LosesTheLast(MemoryConversations):
         store = MemoryConversations()
         for logs in self._tenants.values():
             for log in logs.values():
-                kept = type(log)(
-                    address=log.address, epoch=log.epoch, created_at=log.created_at, tail=Tail()
-                )
+                kept = type(log)(address=log.address, epoch=log.epoch, created_at=log.created_at, tail=Tail())
                 for batch in log._live().batches[:-1]:
                     kept.extend(batch, encode_batch(batch))
                 store._enter(kept)
@@ -339,7 +337,7 @@ class ListsAsCreated(MemoryConversations):
         rows = await super().list(tenant, limit=1_000)
         rows = tuple(sorted(rows, key=lambda row: row.created_at))
         names = [row.conversation for row in rows]
-        start = names.index(after) + 1 if after in names else 0
+        start = 0 if after is None or after not in names else names.index(after) + 1
         return rows[start : start + limit]
 
 

@@ -118,7 +118,9 @@ def lifetime_row(suite: Suite[Any], executed: Sequence[CaseRun]) -> Row:
 def leak_reason(leaks: Sequence[str]) -> str:
     """What leaks are called in a reason."""
     counted = Counter(leaks)
-    shown = (bounded(leak, 80) if count == 1 else f"{bounded(leak, 80)} ({count} times)" for leak, count in counted.items())
+    shown = (
+        bounded(leak, 80) if count == 1 else f"{bounded(leak, 80)} ({count} times)" for leak, count in counted.items()
+    )
     return f"left running: {', '.join(islice(shown, 5))}"
 
 

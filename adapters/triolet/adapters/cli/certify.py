@@ -42,8 +42,8 @@ def certify(target: str, port: str, file: Path | None, limit: float, only: tuple
     """Certify an adapter against the conformance suite.
 
     OPEN is called without arguments, once for each case, and gives an async context manager of the adapter, or of a
-    Subject with levers. The module is found from the working directory or where it is installed. Cases run one after the
-    other in a process of their own; one that hangs, exits or crashes is a failed row, and the rest still runs.
+    Subject with levers. The module is found from the working directory or where it is installed. Cases run one after
+    the other in a process of their own; one that hangs, exits or crashes is a failed row, and the rest still runs.
 
     Exit status: 0 if something was executed and all of it passed, 1 if not, 2 if the command line is wrong.
     """
