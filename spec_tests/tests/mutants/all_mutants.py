@@ -6,6 +6,7 @@ from tests.mutants.kernel_run_mutants import RUN_MUTANTS
 from tests.mutants.model_mutants import MODEL_MUTANTS, Adapter, maker_of
 from tests.mutants.mutant import Mutant
 from tests.mutants.store_mutants import STORE_MUTANTS
+from tests.mutants.store_reading_mutants import READING_MUTANTS
 from triolet.spec_tests import SUITES as BY_PORT
 from triolet.spec_tests import Maker, makers
 
@@ -18,4 +19,11 @@ CONFORMING: dict[str, tuple[Maker, ...]] = {
     "kernel": (makers.kernel,),
 }
 
-MUTANTS: tuple[Mutant, ...] = (*MODEL_MUTANTS, *STORE_MUTANTS, *RUN_MUTANTS, *CALL_MUTANTS, *LIMIT_MUTANTS)
+MUTANTS: tuple[Mutant, ...] = (
+    *MODEL_MUTANTS,
+    *STORE_MUTANTS,
+    *READING_MUTANTS,
+    *RUN_MUTANTS,
+    *CALL_MUTANTS,
+    *LIMIT_MUTANTS,
+)

@@ -21,7 +21,7 @@ from triolet.ports.outcomes import ToolSuccess
 from triolet.ports.schema import Codec, Ge, Le, MaxLength, MinLength, codec_for
 from triolet.ports.strict_json import JsonValue, parse
 
-QUOTE_CHARACTERS: Final = 120
+PASSAGE_CHARACTERS: Final = 120
 MAX_NUMBER: Final = 999_999_999
 
 # How each tool's question is asked. What is left of a question besides must be empty of meaning.
@@ -50,7 +50,7 @@ class Reply:
     file: str | None = None
     words: int | None = None
     files: int | None = None
-    quote: str | None = None
+    passage: str | None = None
 
 
 def reply_codec(folder: Folder) -> Codec[Any]:
@@ -61,12 +61,12 @@ def reply_codec(folder: Folder) -> Codec[Any]:
     """
     file = file_name_type(folder)
     number = Annotated[int, Ge(0), Le(MAX_NUMBER)]
-    quote = Annotated[str, MinLength(1), MaxLength(QUOTE_CHARACTERS)]
+    passage = Annotated[str, MinLength(1), MaxLength(PASSAGE_CHARACTERS)]
     kinds = (
         _kind("count_words", file=file, words=number),
         _kind("list_files", files=number),
         _kind("search", file=file),
-        _kind("read_passage", file=file, quote=quote),
+        _kind("read_passage", file=file, passage=passage),
         _kind("nothing"),
     )
     # The members are known at run time only, which neither `|` nor type checkers have a form for.
@@ -88,13 +88,13 @@ def _kind(by: str, **fields: Any) -> type[Any]:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Answer:
-    """`by`, `file`, `words`, `files` and `quote` are the model's reply as it was decoded; the rest is computed."""
+    """`by`, `file`, `words`, `files` and `passage` are the model's reply as it was decoded; the rest is computed."""
 
     by: str
     file: str | None
     words: int | None
     files: int | None
-    quote: str | None
+    passage: str | None
     sure: bool
     """Whether a tool of this run returned what is claimed, and the question asks for no more than that."""
     why: str
@@ -176,7 +176,7 @@ def _returned(call: Made, reply: Reply) -> bool:
         case "search":
             return reply.file in cast("list[JsonValue]", told["names"])
         case "read_passage":
-            return reply.file == told["file"] and str(reply.quote) in str(told["text"])
+            return reply.file == told["file"] and str(reply.passage) in str(told["passage"])
         case "nothing":
             return False
 

@@ -34,24 +34,23 @@ def _search(text: str, passage: str, *names: JsonValue) -> WorkedExample:
     return _example(f"Which file mentions {text}?", "search", {"text": text}, result, **said)
 
 
-def _read(file: str, text: str) -> WorkedExample:
-    result: dict[str, JsonValue] = {"file": file, "text": text}
-    return _example(
-        f'What does "{file}" say?', "read_passage", {"file": file, "line": 1}, result, file=file, quote=text
-    )
+def _read(file: str, passage: str, said: str) -> WorkedExample:
+    given: dict[str, JsonValue] = {"file": file, "line": 1}
+    result: dict[str, JsonValue] = {"file": file, "passage": passage}
+    return _example(f'What does "{file}" say?', "read_passage", given, result, file=file, passage=said)
 
 
 EXAMPLES: Final = (
     _count("apple.md", 312),
-    _list("apple.md", "b7-x.txt", "cake"),
+    _list("Notes_2.md", "apple.md", "b7-x.txt", "cake", "fig.csv", "oats.md", "pie/Peach.rst"),
     _search("copper", "a copper pot", "pie/Peach.rst"),
-    _read("apple.md", "Apples are red."),
+    _read("apple.md", "Apples are red. They grow on trees in the garden.", "Apples are red."),
     _count("b7-x.txt", 45),
     _search("salt", "salt and sugar", "cake", "apple.md"),
     _count("PeachPie.rst", 88),
-    _list("Notes_2.md", "apple.md", "b7-x.txt", "cake", "fig.csv", "oats.md", "pie/Peach.rst"),
     _search("the moon", ""),
-    _read("cake", "Bake it for an hour."),
+    _read("cake", "# Cake with oats\n\nBake it for an hour. Then let it rest.", "# Cake with oats"),
     _count("q9zk3.md", 5120),
+    _search("winter", "in winter we rest", "oats.md"),
     _count("Notes_2.md", 1870),
 )

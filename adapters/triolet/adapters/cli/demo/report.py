@@ -81,7 +81,7 @@ class TimelineReport:
             return
         page = self._page
         page.blank()
-        claimed = (("file", answer.file), ("words", answer.words), ("files", answer.files), ("quote", answer.quote))
+        claimed = (("file", answer.file), ("words", answer.words), ("files", answer.files), ("passage", answer.passage))
         page.row(None, "answer", ("by " if answer.by != "nothing" else "", "dim"), (answer.by, "bold"))
         for name, value in claimed:
             if value is not None:

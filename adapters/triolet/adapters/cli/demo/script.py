@@ -64,8 +64,8 @@ def _reply_to(messages: Sequence[Message]) -> dict[str, JsonValue]:
             return {"by": "count_words", "file": file, "words": words}
         case {"names": [first, *_], "passage": _}:
             return {"by": "search", "file": first}
-        case {"file": file, "text": str() as passage} if passage:
-            return {"by": "read_passage", "file": file, "quote": passage.splitlines()[0][:120]}
+        case {"file": file, "passage": str() as passage} if passage:
+            return {"by": "read_passage", "file": file, "passage": passage.splitlines()[0][:120]}
         case _:
             return {"by": "nothing"}
 
