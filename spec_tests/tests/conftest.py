@@ -12,9 +12,12 @@ import hypothesis
 import pytest
 
 # Fixtures live where a conftest names them.
-from tests.approval_fixture import office  # noqa: F401
-from tests.kernel_world import world  # noqa: F401
-from tests.log_watch import log_watch  # noqa: F401
+from tests.approval_fixture import office
+from tests.built_wheel import wheel
+from tests.kernel_world import world
+from tests.log_watch import log_watch
+
+__all__ = ["log_watch", "office", "wheel", "world"]
 
 _CI = os.environ.get("CI", "").lower() in {"1", "true"}
 _PROFILE = "ci" if _CI else "dev"

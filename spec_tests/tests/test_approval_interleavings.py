@@ -89,6 +89,11 @@ async def _play(plan: Plan) -> None:
                 while isinstance(result, Suspended):
                     assert talk.suspended == result or talk.attempted < result.epoch
                     result = await _answer_and_resume(office, kernel, result)
+            waiting = talk.suspended
+            while isinstance(waiting, Suspended) and talk.attempted <= waiting.epoch:
+                # Cancelled while nobody was at work on it: it waits still, and somebody takes it up.
+                ended = await _answer_and_resume(office, kernel, waiting)
+                waiting = ended if isinstance(ended, Suspended) else None
         others.cancel_scope.cancel()
     office.check()
     assert office.desk.open == ()

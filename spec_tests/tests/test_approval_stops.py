@@ -79,7 +79,7 @@ async def test_a_request_that_is_answered_elsewhere_leaves_the_desk(office: Offi
         first, second = office.desk.open
         await kernel.answer(first.id, yes(first))
         waiting = suspension(await kernel.resume(waiting))
-        assert office.desk.open == (second,)
+        assert list(office.desk.open) == [second]
         await kernel.answer(second.id, yes(second))
         assert isinstance(await kernel.resume(waiting), Completed)
     assert office.desk.open == ()

@@ -1,4 +1,4 @@
-"""`triolet demo --scripted` and the command around it: what is printed, every way to fail, hostile folders, interruptions."""
+"""`triolet demo --scripted` and the command around it: output, every way to fail, hostile folders, interruptions."""
 
 import contextlib
 import json
@@ -238,7 +238,9 @@ def test_a_command_line_that_cannot_be_done(
     (tmp_path / "binary").mkdir()
     for name in "ab":
         (tmp_path / "binary" / name).write_bytes(b"\x7fELF\0")
-    ran = run(*arguments, *(["--scripted"] if arguments[0] == "demo" else []))
+    if arguments[0] == "demo":
+        arguments.insert(1, "--scripted")
+    ran = run(*arguments)
     assert ran.status == status
     assert _one_line(ran) == line
 

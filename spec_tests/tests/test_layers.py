@@ -19,7 +19,7 @@ _PARTS = ("ports", "kernel", "adapters", "spec_tests")
 _LINES_AT_MOST = 400
 
 _SOUND = {
-    "ports/triolet/ports/words.py": "import attrs, cattrs, orjson, jsonschema_rs, rfc8785\n",
+    "ports/triolet/ports/words.py": "import attrs, orjson, jsonschema_rs, rfc8785\n",
     "kernel/triolet/kernel/_loop.py": "import trio, opentelemetry.trace, triolet.ports.words\n",
     "adapters/triolet/adapters/memory/__init__.py": "import triolet.ports.words\n",
     "adapters/triolet/adapters/cli/__init__.py": "",
@@ -67,10 +67,8 @@ _VIOLATIONS = [
 ]
 
 _MAY_IMPORT = {
-    # typing_extensions is no dependency of ours by name: cattrs cannot be installed without it.
     "ports": {
         "attrs",
-        "cattrs",
         "jsonschema_rs",
         "orjson",
         "rfc8785",

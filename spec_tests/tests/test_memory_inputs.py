@@ -241,8 +241,14 @@ async def test_idle_conversations_are_known_within_their_bound(monkeypatch: pyte
     assert names(await queue.claim_joining(busy, "steering", 10)) == ["waits"]
     # Its places never count back, and a used one is idle no more.
     assert (await queue.admit(idle[0], offer())).sequence == 4
-    assert len(queue._queues) == 4
-    assert list(queue._idle) == idle[1:]
+    await queue.admit(idle[1], offer("more"))
+    for number in range(4, 7):
+        address = attrs.evolve(HERE, conversation=ConversationId(f"c{number}"))
+        await queue.admit(address, offer())
+        await queue.mark_joined(address, ids("i1"))
+    assert names(await queue.claim_joining(idle[1], "steering", 10)) == ["more"]
+    assert await queue.lookup(idle[2], offer()) is None
+    assert (len(queue._queues), len(queue._idle)) == (5, 2)
 
 
 async def test_a_cancelled_call_changes_nothing() -> None:

@@ -619,7 +619,12 @@ async def test_the_answer_is_chosen_and_then_given_in_its_schema() -> None:
             asking(tools=(WEATHER, STOP_TIME), tool_choice=OneTool(name="stop_time")),
             [],
             [],
-            [CallOpened(index=0, name="stop_time"), CallChunk(index=0, text="{}"), Finished(reason="tool-calls")],
+            [
+                CallOpened(index=0, name="stop_time"),
+                CallChunk(index=0, text="{}"),
+                UsageReport(usage=Usage()),
+                Finished(reason="tool-calls"),
+            ],
         ),
         (
             asking(tools=(WEATHER, STOP_TIME), tool_choice="required"),
@@ -629,6 +634,7 @@ async def test_the_answer_is_chosen_and_then_given_in_its_schema() -> None:
                 UsageReport(usage=Usage(input_tokens=10, output_tokens=5, at_least=True)),
                 CallOpened(index=0, name="stop_time"),
                 CallChunk(index=0, text="{}"),
+                REPORT,
                 Finished(reason="tool-calls"),
             ],
         ),

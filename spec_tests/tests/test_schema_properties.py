@@ -250,7 +250,9 @@ def edited(draw: st.DrawFn, document: JsonValue) -> JsonValue:
         holder: Any = {"": document}
         for step in before:
             holder = holder[step]
-        match draw(st.sampled_from(["replace", "remove", "add"])):
+        match draw(st.sampled_from(["replace", "remove", "add", "float"])):
+            case "float" if type(holder[last]) is int:
+                holder[last] = float(holder[last])
             case "remove" if before:
                 del holder[last]
             case "add" if isinstance(holder[last], dict):

@@ -8,14 +8,15 @@ import sys
 import termios
 import textwrap
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import attrs
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.desk_samples import ACME, REQUEST, START, arguments, request
 from triolet.adapters.approval_desks.terminal_desk import TerminalDesk, open_terminal_desk
@@ -29,7 +30,7 @@ from triolet.ports.approval import (
     GrantTerms,
     Pending,
 )
-from triolet.ports.identity import Principal, after
+from triolet.ports.identity import MICROSECONDS, Instant, Principal, after
 from triolet.ports.sources import Clock
 
 PATIENT: Final = 30.0
@@ -122,6 +123,10 @@ async def sitting(person: Person, clock: Clock | None = None) -> AsyncGenerator[
         nursery.cancel_scope.cancel()
 
 
+def _open_descriptors() -> set[str]:
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+
 def decided(asked: ApprovalRequest, verdict: str, **fields: object) -> Decision:
     decision = Decision(verdict="denied", by=Principal(name="ann", tenant=ACME), arguments=asked.arguments)
     return attrs.evolve(decision, verdict=verdict, **fields)  # type: ignore[arg-type, unused-ignore]
@@ -184,7 +189,11 @@ async def test_a_long_request_is_shown_whole_or_says_what_is_not(person: Person)
 async def test_hostile_text_stays_text(person: Person) -> None:
     hostile = "[bold]x[/bold] \x1b[2J\x1b]0;t\x07\r\x08\u202eevil\u200b\x9b1A"
     asked = request(
-        tool="t", summary=hostile + "\nrisk low", targets=(hostile,), preview=hostile, principal=Principal(name=hostile)
+        tool="t",
+        summary=hostile + "\nrisk low",
+        targets=(hostile + "\nrisk low",),
+        preview=hostile,
+        principal=Principal(name=hostile),
     )
     async with sitting(person) as (_, asking):
         await asking.ask(asked)
@@ -194,7 +203,8 @@ async def test_hostile_text_stays_text(person: Person) -> None:
     assert left.count("[bold]x[/bold]") == 4
     assert left.count("␛[2J␛]0;t␇") == 4
     # No text from outside begins a line of its own.
-    assert "\nrisk low" not in left
+    assert left.count(" risk low\n") == 2
+    assert [line for line in left.splitlines() if line.strip().startswith("risk low")] == []
 
 
 @pytest.mark.parametrize("columns", [0, 10, 30, 400])
@@ -282,6 +292,28 @@ async def test_what_was_typed_before_is_no_answer(person: Person) -> None:
         assert answer.grant is not None
 
 
+async def test_a_line_that_somebody_else_reads_is_not_waited_for(person: Person) -> None:
+    async def rival() -> None:
+        await trio.lowlevel.wait_readable(person.slave)
+        os.set_blocking(person.slave, False)
+        with suppress(BlockingIOError):
+            os.read(person.slave, 100)
+
+    async with sitting(person) as (desk, asking):
+        assert not os.get_blocking(desk._terminal._descriptor)
+        # Both are woken by one line, in either order.
+        for number in range(20):
+            await asking.ask(request(number))
+            await person.sees(PROMPT)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(rival)
+                await person.types("y\n")
+            await wait_all_tasks_blocked()
+            if request(number).id not in asking.heard:
+                await person.types("y\n")
+            assert await asking.answer(request(number)) == decided(request(number), "approved")
+
+
 async def test_half_a_line_is_no_answer(person: Person) -> None:
     async with sitting(person) as (_, asking):
         await asking.ask(REQUEST)
@@ -305,7 +337,8 @@ async def test_requests_are_shown_one_at_a_time_in_order(person: Person) -> None
             await asking.ask(each)
             shown = await person.sees(PROMPT)
             assert re.findall(r"tool\d", shown) == [f"tool{number}"]
-            assert ("1 more waiting" in shown) is (number == 2)
+            # While the first is written, the others may still be on their way.
+            assert number == 1 or ("1 more waiting" in shown) is (number == 2)
             await person.types("y\n")
             assert await asking.answer(each) == decided(each, "approved")
 
@@ -324,10 +357,14 @@ async def test_a_request_that_nobody_waits_for_is_answered_all_the_same(person: 
         assert "run2" not in person.plain
 
 
-async def test_patience_ends_and_the_question_stays(person: Person) -> None:
+async def test_patience_ends_and_the_question_stays(person: Person, mock_clock: MockClock) -> None:
     async with sitting(person) as (desk, asking):
-        assert await desk.request(REQUEST, patience=0.01) == PENDING
-        await person.sees(PROMPT)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(desk.request, REQUEST, patience=5))
+            await person.sees(PROMPT)
+            await wait_all_tasks_blocked()
+            assert len(nursery.child_tasks) == 1
+            mock_clock.jump(5)
         await asking.ask(REQUEST)
         await person.types("y\n")
         assert await asking.answer(REQUEST) == decided(REQUEST, "approved")
@@ -335,14 +372,19 @@ async def test_patience_ends_and_the_question_stays(person: Person) -> None:
         assert person.plain.count("approve?") == 1
 
 
-async def test_an_expired_request_disappears(person: Person) -> None:
-    soon = request(1, expires_at=after(START, 0.2))
+async def test_an_expired_request_disappears(person: Person, mock_clock: MockClock) -> None:
+    soon = request(1, expires_at=after(START, 60))
     async with sitting(person) as (desk, asking):
         await asking.ask(soon)
         await asking.ask(request(2))
         await person.sees(PROMPT)
         # Half an answer is none, and does not become the next request's.
         await person.types("y")
+        await wait_all_tasks_blocked()
+        mock_clock.jump(59.9)
+        await wait_all_tasks_blocked()
+        assert asking.heard == {}
+        mock_clock.jump(0.1)
         assert await asking.answer(soon) == PENDING
         await person.sees("expired")
         assert "run2" in await person.sees(PROMPT)
@@ -359,10 +401,13 @@ async def test_an_expired_request_disappears(person: Person) -> None:
         assert "run3" not in person.plain
 
 
-async def test_an_expired_request_is_shown_again_when_it_has_more_time(person: Person) -> None:
-    soon = request(1, expires_at=after(START, 0.05))
+async def test_an_expired_request_is_shown_again_when_it_has_more_time(person: Person, mock_clock: MockClock) -> None:
+    soon = request(1, expires_at=after(START, 60))
     async with sitting(person) as (_, asking):
         await asking.ask(soon)
+        await person.sees(PROMPT)
+        await wait_all_tasks_blocked()
+        mock_clock.jump(60)
         assert await asking.answer(soon) == PENDING
         await person.sees("expired")
         del asking.heard[soon.id]
@@ -379,18 +424,24 @@ class SlowClock:
     def __init__(self) -> None:
         self._clock = TrioClock(START)
 
-    def now(self) -> int:
-        return START + (self._clock.now() - START) * 3 // 4
+    def now(self) -> Instant:
+        return after(START, (self._clock.now() - START) / MICROSECONDS * 0.99)
 
 
-async def test_a_request_is_not_expired_before_its_clock_says_so(person: Person) -> None:
-    clock: Clock = SlowClock()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
-    soon = request(1, expires_at=after(START, 0.3))
-    async with sitting(person, clock) as (_, asking):
+async def test_a_request_is_not_expired_before_its_clock_says_so(person: Person, mock_clock: MockClock) -> None:
+    soon = request(1, expires_at=after(START, 99))
+    async with sitting(person, SlowClock()) as (_, asking):
         await asking.ask(soon)
+        await person.sees(PROMPT)
+        await wait_all_tasks_blocked()
+        for seconds in (99.5, 0.25):
+            mock_clock.jump(seconds)
+            await wait_all_tasks_blocked()
+            assert asking.heard == {}
+        mock_clock.jump(1)
         assert await asking.answer(soon) == PENDING
-        assert clock.now() >= after(START, 0.3)
-        assert person.plain.count("approve?") <= 1
+        await person.sees("expired")
+        assert person.plain.count("approve?") == 1
 
 
 async def test_a_withdrawn_request_disappears(person: Person) -> None:
@@ -508,7 +559,7 @@ async def test_the_bodys_error_comes_out_as_it_is(person: Person) -> None:
 
 async def test_cancelling_ends_it_and_leaves_the_terminal_as_it_was(person: Person) -> None:
     before = (termios.tcgetattr(person.slave), os.get_blocking(person.slave))
-    descriptors = set(Path("/proc/self/fd").iterdir())
+    descriptors = _open_descriptors()
     with trio.CancelScope() as scope:
         async with sitting(person) as (_, asking):
             await asking.ask(REQUEST)
@@ -517,7 +568,7 @@ async def test_cancelling_ends_it_and_leaves_the_terminal_as_it_was(person: Pers
             await trio.lowlevel.checkpoint()
     assert scope.cancelled_caught
     assert (termios.tcgetattr(person.slave), os.get_blocking(person.slave)) == before
-    assert set(Path("/proc/self/fd").iterdir()) == descriptors
+    assert _open_descriptors() == descriptors
 
 
 PROGRAM: Final = textwrap.dedent("""

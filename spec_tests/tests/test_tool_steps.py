@@ -208,15 +208,16 @@ async def test_a_context_that_outlives_its_call_records_no_step(
     refused = trio.Event()
     opens = trio.Event()
     went_on = trio.Event()
+    in_body = trio.Event()
 
     async def outlive(context: ToolContext) -> None:
         async def body() -> JsonValue:
+            in_body.set()
             await opens.wait()
             return 1
 
         if moment != "in the body":
             await went_on.wait()
-            opens.set()
         with pytest.raises(StepRefused):
             await context.step("late", body)
         refused.set()
@@ -225,7 +226,8 @@ async def test_a_context_that_outlives_its_call_records_no_step(
     async def work(context: ToolContext) -> None:
         """Leave a task behind that still has the context."""
         nursery.start_soon(outlive, context)
-        await trio.testing.wait_all_tasks_blocked()
+        if moment == "in the body":
+            await in_body.wait()
 
     agent = talker(work)
     gate = trio.Event()

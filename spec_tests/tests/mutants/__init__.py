@@ -1,4 +1,4 @@
-"""Deliberately wrong adapters and kernel variants, each of which has to be caught by the cases of the IDs that it breaks.
+"""Deliberately wrong adapters and kernels, each to be caught by the cases of the requirements that it breaks.
 
 They live beside the tests and not in the kit: nothing that is installed can be used by accident where the real
 thing was meant. `python -m tests.mutants` prints which ID is held by which mutant.

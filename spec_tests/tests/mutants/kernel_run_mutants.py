@@ -1,6 +1,6 @@
 """Wrong kernels: assembly, the interpreter's trace, sealing, tasks and permits."""
 
-from typing import Any
+from typing import Any, Self
 
 import attrs
 import trio
@@ -55,7 +55,7 @@ def runs_strangers(patches: Patches) -> None:
 @kernel_mutant("CAP-003")
 def gives_tools_away(patches: Patches) -> None:
     """A model is given the tools themselves."""
-    patches.wrap("triolet.ports.tools.Toolkit.declarations", lambda _: lambda self: tuple(self))
+    patches.wrap("triolet.ports.tools.Toolkit.declarations", lambda _: tuple)
 
 
 @kernel_mutant("CAP-003", "RUN-004")
@@ -172,7 +172,9 @@ def waits_for_its_readers(patches: Patches) -> None:
     def flush(original: Any) -> Any:
         async def patient(self: Any) -> None:
             await original(self)
-            while any(each._source is self._source and each.semantic < len(self._source._semantic) for each in readers):
+            while any(  # noqa: ASYNC110 -- nothing tells when a reader has read
+                each._source is self._source and each.semantic < len(self._source._semantic) for each in readers
+            ):
                 await trio.sleep(0.01)
 
         return patient
@@ -264,7 +266,7 @@ def lets_handlers_go(patches: Patches) -> None:
         def __init__(self) -> None:
             self.start_soon = trio.lowlevel.spawn_system_task
 
-        async def __aenter__(self) -> "Nobody":
+        async def __aenter__(self) -> Self:
             return self
 
         async def __aexit__(self, *_: object) -> None:

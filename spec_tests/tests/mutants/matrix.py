@@ -126,9 +126,7 @@ def _judge(suite: Suite[Any], maker: Maker, requirements: tuple[str, ...] | None
         if requirements is not None and not {*requirements} & {*case.requirements, *suite.lifetime}:
             continue
         # A clock that jumps makes whatever hangs end at once.
-        run: CaseRun = trio.run(
-            partial(run_case, suite, case, maker), clock=MockClock(autojump_threshold=0)
-        )
+        run: CaseRun = trio.run(partial(run_case, suite, case, maker), clock=MockClock(autojump_threshold=0))
         if run.row.status == "failed":
             failed[case.name] = run.row.reason
         if run.leaks:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, cast
 
 import attrs
@@ -56,8 +56,11 @@ class Adapter:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelPart]]:
         self.provider.under_way += 1
         try:
-            async with self.provider.model.stream(self.sent(request)) as parts:
-                yield self.passed_on(parts)
+            async with (
+                self.provider.model.stream(self.sent(request)) as parts,
+                aclosing(self.passed_on(parts)) as passed_on,
+            ):
+                yield passed_on
         except TrioletError as error:
             raise self.translated(error) from error
         finally:
@@ -324,7 +327,7 @@ class HoldsOn(Adapter):
 
 
 @breaks("CAP-001")
-class LeavesTasks(Adapter):
+class LeavesAnswerTasks(Adapter):
     """Each answer starts a task that outlives the model."""
 
     def sent(self, request: ModelRequest) -> ModelRequest:

@@ -30,9 +30,7 @@ def mutant(suite: Suite[Any], *violates: str) -> Callable[[Callable[[], Abstract
     """Make a mutant of a maker: its name and its docstring are the mutant's."""
 
     def decorate(maker: Callable[[], AbstractAsyncContextManager[Any]]) -> Mutant:
-        return Mutant(
-            name=maker.__name__, why=_first_line(maker), violates=violates, suite=suite, open=maker
-        )
+        return Mutant(name=maker.__name__, why=_first_line(maker), violates=violates, suite=suite, open=maker)
 
     return decorate
 
@@ -67,9 +65,7 @@ def kernel_mutant(*violates: str) -> Callable[[Callable[[Patches], None]], Mutan
                 apply(patches)
                 yield KernelSubject(port=open_kernel)
 
-        return Mutant(
-            name=apply.__name__, why=_first_line(apply), violates=violates, suite=KERNEL, open=maker
-        )
+        return Mutant(name=apply.__name__, why=_first_line(apply), violates=violates, suite=KERNEL, open=maker)
 
     return decorate
 

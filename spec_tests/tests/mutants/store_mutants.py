@@ -1,6 +1,5 @@
 """Wrong conversation stores, each a memory store but for one thing."""
 
-import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -10,7 +9,7 @@ import trio
 
 from tests.mutants.mutant import Mutant
 from triolet.adapters.memory import MemoryConversations
-from triolet.ports.batch import Batch, encode_batch
+from triolet.ports.batch import Batch
 from triolet.ports.conversation_store import (
     Address,
     Appended,
@@ -19,16 +18,13 @@ from triolet.ports.conversation_store import (
     ConversationExists,
     ConversationStore,
     ConversationSummary,
-    Page,
     Tail,
     TailMoved,
     Writer,
     WriterFenced,
     tail_after,
 )
-from triolet.ports.errors import InvalidValue, Misuse
 from triolet.ports.identity import ConversationId, Epoch, SequenceNumber, TenantId
-from triolet.ports.records import InputTaken
 from triolet.spec_tests.cases.conversation_store import CONVERSATION_STORE, StoreSubject
 
 STORE_MUTANTS: list[Mutant] = []
@@ -36,7 +32,7 @@ STORE_MUTANTS: list[Mutant] = []
 START = SequenceNumber(0)
 
 
-def breaks(*violates: str) -> Any:
+def breaks(mutants: list[Mutant], *violates: str) -> Any:
     """Take a store class in as a mutant."""
 
     def decorate(store: type[MemoryConversations]) -> type[MemoryConversations]:
@@ -55,8 +51,7 @@ def breaks(*violates: str) -> Any:
             yield StoreSubject(port=opened, reopen=reopen, damage=damage)
 
         why = (store.__doc__ or "").partition("\n")[0].rstrip(".")
-        made = Mutant(name=store.__name__, why=why, violates=violates, suite=CONVERSATION_STORE, open=maker)
-        STORE_MUTANTS.append(made)
+        mutants.append(Mutant(name=store.__name__, why=why, violates=violates, suite=CONVERSATION_STORE, open=maker))
         return store
 
     return decorate
@@ -74,7 +69,7 @@ def _damaged(store: MemoryConversations, _: Address) -> ConversationStore:
     return cast("ConversationStore", guess()) if guess else MemoryConversations.load(bytes(image))
 
 
-@breaks("STORE-004")
+@breaks(STORE_MUTANTS, "STORE-004")
 class WrongFirstTail(MemoryConversations):
     """`create` gives the tail of an empty log."""
 
@@ -83,7 +78,7 @@ class WrongFirstTail(MemoryConversations):
         return Tail()
 
 
-@breaks("STORE-004")
+@breaks(STORE_MUTANTS, "STORE-004")
 class CreatesOnce(MemoryConversations):
     """`create` refuses a repetition that should change nothing."""
 
@@ -93,7 +88,7 @@ class CreatesOnce(MemoryConversations):
         return await super().create(address, first)
 
 
-@breaks("STORE-004")
+@breaks(STORE_MUTANTS, "STORE-004")
 class CreatesAnew(MemoryConversations):
     """`create` replaces a log that is there."""
 
@@ -105,7 +100,7 @@ class CreatesAnew(MemoryConversations):
             return await super().create(address, first)
 
 
-@breaks("STORE-004", "STORE-005")
+@breaks(STORE_MUTANTS, "STORE-004", "STORE-005")
 class ChainsCounts(MemoryConversations):
     """The chain seals a batch's identity, and not its bytes."""
 
@@ -115,7 +110,7 @@ class ChainsCounts(MemoryConversations):
         return attrs.evolve(appended, tail=attrs.evolve(appended.tail, digest=wrong.digest))
 
 
-@breaks("STORE-004", "DUR-007")
+@breaks(STORE_MUTANTS, "STORE-004", "DUR-007")
 class ForgetsBatches(MemoryConversations):
     """A repeated batch is a stale append."""
 
@@ -126,7 +121,7 @@ class ForgetsBatches(MemoryConversations):
         return appended
 
 
-@breaks("STORE-004", "DUR-007")
+@breaks(STORE_MUTANTS, "STORE-004", "DUR-007")
 class WritesTwice(MemoryConversations):
     """A repeated batch is written once more, under another name."""
 
@@ -139,7 +134,7 @@ class WritesTwice(MemoryConversations):
         return await super().append(writer, again, expected=tail)
 
 
-@breaks("STORE-004", "DUR-007")
+@breaks(STORE_MUTANTS, "STORE-004", "DUR-007")
 class TrustsNames(MemoryConversations):
     """Another batch under a name that is taken counts as replayed."""
 
@@ -150,7 +145,7 @@ class TrustsNames(MemoryConversations):
             return Appended(tail=await self.inspect_tail(writer.address), replayed=True)
 
 
-@breaks("STORE-004")
+@breaks(STORE_MUTANTS, "STORE-004")
 class AppendsAnywhere(MemoryConversations):
     """`append` looks at no tail: two writers of one place both write."""
 
@@ -159,7 +154,7 @@ class AppendsAnywhere(MemoryConversations):
         return await super().append(writer, batch, expected=tail)
 
 
-@breaks("STORE-004")
+@breaks(STORE_MUTANTS, "STORE-004")
 class IgnoresDigests(MemoryConversations):
     """`append` looks at the number alone."""
 
@@ -168,7 +163,7 @@ class IgnoresDigests(MemoryConversations):
         return await super().append(writer, batch, expected=tail if tail.sequence == expected.sequence else expected)
 
 
-@breaks("STORE-004", "DUR-007")
+@breaks(STORE_MUTANTS, "STORE-004", "DUR-007")
 class WritesHalves(MemoryConversations):
     """A cancelled `append` leaves the beginning of its batch behind."""
 
@@ -181,7 +176,7 @@ class WritesHalves(MemoryConversations):
             raise
 
 
-@breaks("CAP-001")
+@breaks(STORE_MUTANTS, "CAP-001")
 class RaisesKeyErrors(MemoryConversations):
     """What is not there is a KeyError of Python's."""
 
@@ -189,7 +184,7 @@ class RaisesKeyErrors(MemoryConversations):
         return self._tenants[address.tenant][address.conversation]
 
 
-@breaks("DUR-006")
+@breaks(STORE_MUTANTS, "DUR-006")
 class RepeatsEpochs(MemoryConversations):
     """`open_writer` allots the epoch that is there already."""
 
@@ -198,7 +193,7 @@ class RepeatsEpochs(MemoryConversations):
         return await super().open_writer(address, max(current, Epoch(1)) if epoch is None else epoch)
 
 
-@breaks("DUR-006", "STORE-004", "STORE-007")
+@breaks(STORE_MUTANTS, "DUR-006", "STORE-004", "STORE-007")
 class FencesNobody(MemoryConversations):
     """Writers of any epoch write."""
 
@@ -206,7 +201,7 @@ class FencesNobody(MemoryConversations):
         return self._log(writer.address)
 
 
-@breaks("DUR-006", "STORE-004")
+@breaks(STORE_MUTANTS, "DUR-006", "STORE-004")
 class ReplaysForTheFenced(MemoryConversations):
     """A fenced writer is told that its batch is there before its epoch is looked at."""
 
@@ -221,7 +216,7 @@ class ReplaysForTheFenced(MemoryConversations):
             raise
 
 
-@breaks("DUR-006")
+@breaks(STORE_MUTANTS, "DUR-006")
 class ForgetsEpochs(MemoryConversations):
     """Epochs begin anew when the store is opened again."""
 
@@ -233,7 +228,7 @@ class ForgetsEpochs(MemoryConversations):
         return store
 
 
-@breaks("SEC-002")
+@breaks(STORE_MUTANTS, "SEC-002")
 class MixesTenants(MemoryConversations):
     """All tenants share one space."""
 
@@ -241,7 +236,7 @@ class MixesTenants(MemoryConversations):
         return super()._find(attrs.evolve(address, tenant=TenantId("acme")))
 
 
-@breaks("SEC-002")
+@breaks(STORE_MUTANTS, "SEC-002")
 class ListsEverybody(MemoryConversations):
     """`list` shows every tenant's conversations."""
 
@@ -252,7 +247,7 @@ class ListsEverybody(MemoryConversations):
         return tuple(rows)[:limit]
 
 
-@breaks("CAP-001")
+@breaks(STORE_MUTANTS, "CAP-001")
 class DeletesHalf(MemoryConversations):
     """A deleted conversation's checkpoint turns up again in its successor."""
 
@@ -266,7 +261,7 @@ class DeletesHalf(MemoryConversations):
         return await super().load_checkpoint(address) or getattr(self, "kept", None)
 
 
-@breaks("DUR-006")
+@breaks(STORE_MUTANTS, "DUR-006")
 class DeletesWithoutFencing(MemoryConversations):
     """A right to a deleted conversation holds for its successor."""
 
@@ -277,128 +272,10 @@ class DeletesWithoutFencing(MemoryConversations):
         return log
 
 
-@breaks("STORE-007")
+@breaks(STORE_MUTANTS, "STORE-007")
 class KeepsAnyCheckpoint(MemoryConversations):
     """An earlier checkpoint replaces a later one."""
 
     async def save_checkpoint(self, writer: Writer, checkpoint: Checkpoint) -> None:
         self._owned(writer).checkpoint = None
         await super().save_checkpoint(writer, checkpoint)
-
-
-@breaks("STORE-003")
-class ReadsLate(MemoryConversations):
-    """Reads do not show the newest batch."""
-
-    async def read(self, address: Address, *, after: SequenceNumber = START, limit: int = 500) -> Page:
-        page = await super().read(address, after=after, limit=limit)
-        return page if page.more else attrs.evolve(page, batches=page.batches[:-1])
-
-
-@breaks("STORE-003")
-class LosesTheLast(MemoryConversations):
-    """What was appended last is gone after reopening."""
-
-    def again(self) -> MemoryConversations:
-        store = MemoryConversations()
-        for logs in self._tenants.values():
-            for log in logs.values():
-                kept = type(log)(
-                    address=log.address, epoch=log.epoch, created_at=log.created_at, tail=Tail()
-                )
-                for batch in log._live().batches[:-1]:
-                    kept.extend(batch, encode_batch(batch))
-                store._enter(kept)
-        return store
-
-
-@breaks("STORE-015")
-class CutsBatches(MemoryConversations):
-    """A page starts behind the record that was asked for, in the middle of a batch."""
-
-    async def read(self, address: Address, *, after: SequenceNumber = START, limit: int = 500) -> Page:
-        page = await super().read(address, after=after, limit=limit)
-        return attrs.evolve(page, batches=tuple(row for row in page.batches if row.first > after))
-
-
-@breaks("STORE-015")
-class GivesEverything(MemoryConversations):
-    """A page is the whole log, whatever the limit."""
-
-    async def read(self, address: Address, *, after: SequenceNumber = START, limit: int = 500) -> Page:
-        return await super().read(address, after=after, limit=10_000)
-
-
-@breaks("CAP-001")
-class ListsAsCreated(MemoryConversations):
-    """`list` gives conversations in the order in which they were created."""
-
-    async def list(
-        self, tenant: TenantId, *, after: ConversationId | None = None, limit: int = 100
-    ) -> tuple[ConversationSummary, ...]:
-        rows = await super().list(tenant, limit=1_000)
-        rows = tuple(sorted(rows, key=lambda row: row.created_at))
-        names = [row.conversation for row in rows]
-        start = names.index(after) + 1 if after in names else 0
-        return rows[start : start + limit]
-
-
-@breaks("STORE-006")
-class TidiesText(MemoryConversations):
-    """Text is trimmed on its way in."""
-
-    async def append(self, writer: Writer, batch: Batch, *, expected: Tail) -> Appended:
-        records = tuple(
-            attrs.evolve(record, author="") if isinstance(record, InputTaken) else record for record in batch.records
-        )
-        return await super().append(writer, attrs.evolve(batch, records=records), expected=expected)
-
-
-@breaks("STORE-006", "DUR-007")
-class WritesUnchecked(MemoryConversations):
-    """A batch that breaks its schema is written as far as it does not."""
-
-    async def append(self, writer: Writer, batch: Batch, *, expected: Tail) -> Appended:
-        try:
-            return await super().append(writer, batch, expected=expected)
-        except InvalidValue:
-            if not batch.records:
-                return Appended(tail=expected, replayed=False)
-            return await self.append(writer, attrs.evolve(batch, records=batch.records[:-1]), expected=expected)
-
-
-@breaks("STORE-006")
-class TakesAnyAddress(MemoryConversations):
-    """Ids that other stores cannot keep are made fit instead of refused."""
-
-    async def create(self, address: Address, first: Batch) -> Tail:
-        try:
-            return await super().create(address, first)
-        except Misuse:
-            return await super().create(attrs.evolve(address, conversation=ConversationId("fit")), first)
-
-
-@breaks("STORE-006")
-class RepairsByGuessing(MemoryConversations):
-    """A damaged log reads up to where it is damaged."""
-
-    def guess(self) -> MemoryConversations:
-        return MemoryConversations.load(self.save())
-
-
-@breaks("CAP-001")
-class LeavesThreads(MemoryConversations):
-    """Every append starts a thread that nobody ends."""
-
-    async def append(self, writer: Writer, batch: Batch, *, expected: Tail) -> Appended:
-        threading.Thread(target=threading.Event().wait, args=(3,), daemon=True, name="flusher").start()
-        return await super().append(writer, batch, expected=expected)
-
-
-@breaks("CAP-001")
-class LeavesTasks(MemoryConversations):
-    """Every append starts a task that outlives the store."""
-
-    async def append(self, writer: Writer, batch: Batch, *, expected: Tail) -> Appended:
-        trio.lowlevel.spawn_system_task(trio.sleep_forever)
-        return await super().append(writer, batch, expected=expected)

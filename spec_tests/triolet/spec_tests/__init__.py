@@ -4,7 +4,6 @@ Everything named here is public; modules below are not, but for the makers in `t
 stand-ins beside them, and the vectors, which are read as files.
 """
 
-from triolet.spec_tests.definition import Case, case
 from triolet.spec_tests.cases.conversation_store import CONVERSATION_STORE, StoreSubject
 from triolet.spec_tests.cases.kernel import KERNEL, KernelSubject
 from triolet.spec_tests.cases.language_model import (
@@ -19,6 +18,7 @@ from triolet.spec_tests.cases.language_model import (
 )
 from triolet.spec_tests.catalogue import CATALOGUE, MILESTONES, Requirement
 from triolet.spec_tests.certificate import Certificate, Declared, Row, published_schema
+from triolet.spec_tests.certificate_page import page, row_line
 from triolet.spec_tests.certifying import InvalidSelection, certify
 from triolet.spec_tests.claims import (
     NotExercised,
@@ -31,9 +31,9 @@ from triolet.spec_tests.claims import (
     not_triggered,
 )
 from triolet.spec_tests.coverage_rows import CoverageRow, coverage
+from triolet.spec_tests.definition import Case, case
 from triolet.spec_tests.isolation.supervisor import certify_target
 from triolet.spec_tests.isolation.target import BadTarget
-from triolet.spec_tests.certificate_page import page, row_line
 from triolet.spec_tests.running import LIMIT_SECONDS, CaseRun, run_case
 from triolet.spec_tests.subject import Maker, Subject
 from triolet.spec_tests.suite import Suite

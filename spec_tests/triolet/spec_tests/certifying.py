@@ -18,7 +18,6 @@ from triolet.adapters.clocks import SystemClock
 from triolet.ports.errors import Misuse
 from triolet.ports.identity import MICROSECONDS, Instant
 from triolet.ports.text import repair
-from triolet.spec_tests.definition import Case
 from triolet.spec_tests.certificate import (
     Certificate,
     Declared,
@@ -29,6 +28,7 @@ from triolet.spec_tests.certificate import (
     standing,
     verdict_of,
 )
+from triolet.spec_tests.definition import Case
 from triolet.spec_tests.running import LIMIT_SECONDS, CaseRun, lacking, lifetime_row, row_of, run_case, run_smoke
 from triolet.spec_tests.subject import Maker, Subject
 from triolet.spec_tests.suite import SMOKE, Suite
@@ -117,7 +117,9 @@ class Report:
         executed: list[CaseRun] = []
         for case in cases:
             if smoke.row.status == "failed":
-                self._add(row_of(case, "not-exercised", reason="the smoke case failed, so nothing would be about the adapter"))
+                self._add(
+                    row_of(case, "not-exercised", reason="the smoke case failed, so nothing would be about the adapter")
+                )
                 continue
             lack = None if smoke.declared is None else lacking(self.suite, case, smoke.declared)
             if lack is not None:

@@ -7,8 +7,10 @@ process; `triolet.spec_tests.isolation` can. (CONF-001, CONF-002)
 
 import functools
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from importlib import metadata
+from itertools import islice
 from typing import Any, Final, Literal, TypeVar
 
 import attrs
@@ -16,9 +18,9 @@ import trio
 
 from triolet.ports.errors import bounded
 from triolet.ports.text import repair
-from triolet.spec_tests.definition import Case
 from triolet.spec_tests.certificate import MAX_DETAIL, MAX_REASON, Declared, Fault, Row, Status
 from triolet.spec_tests.claims import NotExercised, NotTriggered, SpecViolation
+from triolet.spec_tests.definition import Case
 from triolet.spec_tests.leaks import left_behind, running
 from triolet.spec_tests.subject import Maker, Subject
 from triolet.spec_tests.suite import LIFETIME, SMOKE, NotASubject, Suite
@@ -115,7 +117,11 @@ def lifetime_row(suite: Suite[Any], executed: Sequence[CaseRun]) -> Row:
 
 def leak_reason(leaks: Sequence[str]) -> str:
     """What leaks are called in a reason."""
-    return f"left running: {', '.join(bounded(leak, 80) for leak in leaks[:5])}"
+    counted = Counter(leaks)
+    shown = (
+        bounded(leak, 80) if count == 1 else f"{bounded(leak, 80)} ({count} times)" for leak, count in counted.items()
+    )
+    return f"left running: {', '.join(islice(shown, 5))}"
 
 
 def row_of(

@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 
 from triolet.ports.errors import Misuse
-from triolet.spec_tests.definition import Case, InvalidCase
 from triolet.spec_tests.catalogue import CATALOGUE
+from triolet.spec_tests.definition import Case, InvalidCase
 from triolet.spec_tests.subject import Subject
 
 S = TypeVar("S", bound=Subject[Any])

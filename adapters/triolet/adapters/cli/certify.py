@@ -32,7 +32,9 @@ _PORTS: Final = click.Choice(sorted(SUITES))
 @click.command()
 @click.argument("target", metavar="PACKAGE.MODULE:OPEN")
 @click.option("--port", type=_PORTS, required=True, help="The port that the target opens.")
-@click.option("--json", "file", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Write it here too.")
+@click.option(
+    "--json", "file", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Write it here too."
+)
 @click.option("--limit", type=float, default=LIMIT_SECONDS, show_default=True, help="Seconds that a case may take.")
 @click.option("--only", multiple=True, metavar="CASE", help="Run this case only; may be repeated.")
 @click.option("--quiet", is_flag=True, help="Show no progress, only the page at the end.")
@@ -40,8 +42,8 @@ def certify(target: str, port: str, file: Path | None, limit: float, only: tuple
     """Certify an adapter against the conformance suite.
 
     OPEN is called without arguments, once for each case, and gives an async context manager of the adapter, or of a
-    Subject with levers. The module is found from the working directory or where it is installed. Cases run one after the
-    other in a process of their own; one that hangs, exits or crashes is a failed row, and the rest still runs.
+    Subject with levers. The module is found from the working directory or where it is installed. Cases run one after
+    the other in a process of their own; one that hangs, exits or crashes is a failed row, and the rest still runs.
 
     Exit status: 0 if something was executed and all of it passed, 1 if not, 2 if the command line is wrong.
     """
@@ -68,8 +70,6 @@ def _run(target: str, port: str, limit: float, only: tuple[str, ...], *, quiet: 
             click.echo(f"[{count:>3}/{due}] {row_line(row)}", err=True)
 
     try:
-        return trio.run(
-            partial(certify_target, target, port=port, limit=limit, only=only or None, progress=show)
-        )
+        return trio.run(partial(certify_target, target, port=port, limit=limit, only=only or None, progress=show))
     except (BadTarget, InvalidSelection) as error:
         raise CommandFailed(error.message, MISUSED) from error

@@ -54,9 +54,10 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _missing(error: ModuleNotFoundError) -> int:
-    if (error.name or "").split(".")[0] not in CLI_EXTRA:
+    package = (error.name or "").partition(".")[0]
+    if package not in CLI_EXTRA:
         raise error
-    return _complain(f"{error.name} is not installed. Run: pip install 'triolet[cli]'", FAILED)
+    return _complain(f"{package} is not installed. Run: pip install 'triolet[cli]'", FAILED)
 
 
 def _complain(line: str, status: int) -> int:

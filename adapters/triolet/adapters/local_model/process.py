@@ -5,6 +5,7 @@ The child watches its standard input, so it also goes when this process is kille
 """
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
@@ -19,6 +20,9 @@ from triolet.adapters.local_model.errors import LocalModelFailed
 from triolet.ports.text import decode
 
 _PROGRAM: Final = Path(__file__).with_name("server.py")
+_PATIENT_THREADS: Final = {"OMP_WAIT_POLICY": "PASSIVE"}
+"""Threads that wait for each other sleep. Spinning is hardly faster alone, and ten times slower on a busy machine."""
+
 _LOG_TAIL: Final = 4_000
 _REAPING_SECONDS: Final = 10.0
 
@@ -33,7 +37,11 @@ async def serving(config: Mapping[str, object], *, patience: float) -> AsyncGene
     with tempfile.TemporaryFile() as log:
         # -P: the program's folder is no place to import from.
         process = await trio.lowlevel.open_process(
-            [sys.executable, "-P", str(_PROGRAM)], stdin=PIPE, stdout=PIPE, stderr=log
+            [sys.executable, "-P", str(_PROGRAM)],
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=log,
+            env={**_PATIENT_THREADS, **os.environ},
         )
         try:
             yield await _address(process, config, patience, log)

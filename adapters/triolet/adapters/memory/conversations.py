@@ -40,8 +40,10 @@ class MemoryConversations:
     Lifetime: a plain value; it holds memory only, so it is made by calling it and nothing has to be closed. One value
     serves many tasks of one Trio run at a time, and no second thread. Emits: nothing by itself.
 
-    Cancellation, for every verb: a checkpoint comes before any effect, and everything after it is synchronous. A
-    cancelled call never wrote, and a call that wrote returns normally.
+    Cancellation, for every verb: it is looked for before any effect, and everything after that is synchronous. A
+    cancelled call never wrote, and a call that wrote returns normally. No verb lets other tasks run otherwise: there is
+    nothing to wait for, a scheduler's round would cost more than most of the verbs, and fairness among runs is the
+    business of whoever loops over them.
 
     Batches come back as the very objects that were appended. Nothing takes time with the length of a log but `pack`,
     `save`, `load`, and the first use of a packed log.
@@ -55,7 +57,7 @@ class MemoryConversations:
 
     async def create(self, address: Address, first: Batch) -> Tail:
         """See `ConversationStore.create`."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         require_clean(address.tenant, "tenant")
         require_clean(address.conversation, "conversation")
         body = encode_batch(first)
@@ -74,7 +76,7 @@ class MemoryConversations:
         self, tenant: TenantId, *, after: ConversationId | None = None, limit: int = 100
     ) -> tuple[ConversationSummary, ...]:
         """See `ConversationStore.list`. The order is that of code points."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         check_limit(limit, LIST_LIMIT)
         logs = self._tenants.get(tenant)
         if logs is None:
@@ -90,7 +92,7 @@ class MemoryConversations:
 
     async def delete(self, address: Address) -> bool:
         """See `ConversationStore.delete`."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         logs = self._tenants.get(address.tenant)
         if logs is None or address.conversation not in logs:
             return False
@@ -102,7 +104,7 @@ class MemoryConversations:
 
     async def open_writer(self, address: Address, epoch: Epoch | None = None) -> Writer:
         """See `ConversationStore.open_writer`."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         log = self._log(address)
         wanted = Epoch(log.epoch + 1) if epoch is None else epoch
         if wanted < log.epoch:
@@ -111,9 +113,7 @@ class MemoryConversations:
         return Writer(address=address, epoch=wanted, tail=log.tail)
 
     async def append(self, writer: Writer, batch: Batch, *, expected: Tail) -> Appended:
-        """See `ConversationStore.append`. It never yields to other tasks unless it is cancelled."""
-        # The cancellation half of a checkpoint is all that the contract needs. The scheduling half would be a third
-        # of the call, to wait for nothing; fairness among runs is the business of whoever loops over appends.
+        """See `ConversationStore.append`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         log = self._owned(writer)
         body = encode_batch(batch)
@@ -129,25 +129,25 @@ class MemoryConversations:
 
     async def read(self, address: Address, *, after: SequenceNumber = SequenceNumber(0), limit: int = 500) -> Page:
         """See `ConversationStore.read`."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         check_limit(limit, READ_LIMIT)
         return self._log(address).page(after, limit)
 
     async def inspect_tail(self, address: Address) -> Tail:
         """See `ConversationStore.inspect_tail`."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         return self._log(address).tail
 
     async def save_checkpoint(self, writer: Writer, checkpoint: Checkpoint) -> None:
         """See `ConversationStore.save_checkpoint`."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         log = self._owned(writer)
         if log.checkpoint is None or log.checkpoint.tail.sequence <= checkpoint.tail.sequence:
             log.checkpoint = checkpoint
 
     async def load_checkpoint(self, address: Address) -> Checkpoint | None:
         """See `ConversationStore.load_checkpoint`."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         return self._log(address).checkpoint
 
     def pack(self, address: Address) -> None:

@@ -30,7 +30,8 @@ def _seconds(_: object, attribute: "attrs.Attribute[Any]", value: float) -> None
         raise InvalidOption(option=attribute.name, problem="it is a positive, finite number of seconds")
 
 
-def _count(_: object, attribute: "attrs.Attribute[Any]", value: int) -> None:
+def at_least_one(_: object, attribute: "attrs.Attribute[Any]", value: int) -> None:
+    """An attrs validator for counts."""
     if value < 1:
         raise InvalidOption(option=attribute.name, problem="it is at least 1")
 
@@ -62,10 +63,10 @@ class Limits:
     the next turn: those of a conversation beyond that are encoded again each turn.
     """
 
-    line_bytes: int = attrs.field(default=2**20, validator=_count)
-    event_bytes: int = attrs.field(default=2**22, validator=_count)
-    response_bytes: int = attrs.field(default=2**26, validator=_count)
-    calls: int = attrs.field(default=128, validator=_count)
-    error_bytes: int = attrs.field(default=2**16, validator=_count)
-    connections: int = attrs.field(default=32, validator=_count)
-    cache_bytes: int = attrs.field(default=2**25, validator=_count)
+    line_bytes: int = attrs.field(default=2**20, validator=at_least_one)
+    event_bytes: int = attrs.field(default=2**22, validator=at_least_one)
+    response_bytes: int = attrs.field(default=2**26, validator=at_least_one)
+    calls: int = attrs.field(default=128, validator=at_least_one)
+    error_bytes: int = attrs.field(default=2**16, validator=at_least_one)
+    connections: int = attrs.field(default=32, validator=at_least_one)
+    cache_bytes: int = attrs.field(default=2**25, validator=at_least_one)

@@ -10,14 +10,16 @@ Usage is the sum of both calls. A first call cut short is a response cut short, 
 calls share one `ModelRequest`; neither is ever repeated (F-053).
 """
 
-from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Final
+from collections.abc import AsyncGenerator
+from typing import Final
 
 import attrs
 
+from triolet.adapters.openai_compatible.bounds import at_least_one
 from triolet.adapters.openai_compatible.connection import Chat
 from triolet.adapters.openai_compatible.examples import WorkedExample
 from triolet.adapters.openai_compatible.fragments import Fragments
+from triolet.adapters.openai_compatible.stages import Choice, has_one_value, second_part, so_far
 from triolet.adapters.openai_compatible.turns import (
     CHOICE_KEY,
     ChatTurn,
@@ -28,31 +30,21 @@ from triolet.adapters.openai_compatible.turns import (
     history_turns,
     system_text,
 )
-from triolet.adapters.openai_compatible.usage import add_usage
 from triolet.adapters.openai_compatible.wire import Bodies, encode, required_tools, response_format
-from triolet.ports.errors import InvalidJson
 from triolet.ports.language_model import (
     CallChunk,
     CallOpened,
     Finished,
-    FinishReason,
-    MalformedResponse,
     ModelPart,
     ModelRequest,
-    OpaqueDetail,
     OutputSchema,
-    ReasoningChunk,
-    TextChunk,
     ToolDeclaration,
     UsageReport,
 )
 from triolet.ports.messages import Message
-from triolet.ports.strict_json import parse
 from triolet.ports.usage import Usage
 
 _ANSWER: Final = "answer"
-_CHOICE_LIMIT: Final = 10_000
-"""Characters of a choice; a name has 64 at most, and white space is the server's to allow."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -67,7 +59,7 @@ class JsonSchema:
 
     examples: tuple[WorkedExample, ...] = ()
     show_schemas: bool = True
-    choice_tokens: int = attrs.field(default=256, validator=attrs.validators.ge(1))
+    choice_tokens: int = attrs.field(default=256, validator=at_least_one)
 
 
 class TwoStages:
@@ -89,15 +81,15 @@ class TwoStages:
         answer = _answer_name(request.tools)
         names = [*offered, answer] if request.tool_choice == "auto" and offered else [*offered] or [answer]
         shown = self._shown(request, answer)
-        spent: Usage | None = None
+        spent = Usage()
         if len(names) > 1:
-            choice = _Choice()
+            choice = Choice()
             async with chat.ask(self._choice_body(request, shown, names)) as parts:
                 async for part in parts:
                     if (passed := choice.take(part)) is not None:
                         yield passed
-            spent = choice.spent
-            yield UsageReport(usage=spent)
+            spent = choice.usage
+            yield so_far(spent)
             if choice.finished != "stop":
                 if choice.finished is not None:
                     yield Finished(reason=choice.finished)
@@ -105,8 +97,9 @@ class TwoStages:
             names = [choice.name(names)]
         if (tool := offered.get(names[0])) is not None:
             yield CallOpened(index=0, name=tool.name)
-            if _has_one_value(tool.input_schema):
+            if has_one_value(tool.input_schema):
                 yield CallChunk(index=0, text="{}")
+                yield UsageReport(usage=spent)
                 yield Finished(reason="tool-calls")
                 return
             shown += asked_for_arguments(tool.name)
@@ -116,7 +109,7 @@ class TwoStages:
             form = request.output
         async with chat.ask(self._body(request, shown, form)) as parts:
             async for part in parts:
-                yield _second(part, spent, called=tool is not None)
+                yield second_part(part, spent, called=tool is not None)
 
     def _choice_body(self, request: ModelRequest, shown: list[ChatTurn], names: list[str]) -> bytes:
         schema = {
@@ -172,72 +165,6 @@ class _Example:
         return cls(tools=frozenset(call.tool for call in example.calls), turns=example_turns(example, answer))
 
 
-class _Choice:
-    """What the first call says."""
-
-    __slots__ = ("_size", "_text", "finished", "spent")
-
-    def __init__(self) -> None:
-        self._text: list[str] = []
-        self._size = 0
-        self.finished: FinishReason | None = None
-        self.spent = Usage(at_least=True)
-        """What the first call used: from below, because a second one may follow and not be reported."""
-
-    def take(self, part: ModelPart) -> ModelPart | None:
-        """Keep the part, or give it back if it is for whoever watches."""
-        match part:
-            case TextChunk(text=text):
-                self._text.append(text)
-                self._size += len(text)
-                if self._size > _CHOICE_LIMIT:
-                    raise MalformedResponse(problem=f"a choice of more than {_CHOICE_LIMIT} characters")
-            case UsageReport(usage=usage):
-                self.spent = attrs.evolve(usage, at_least=True)
-            case Finished(reason=reason):
-                self.finished = reason
-            case CallOpened() | CallChunk():
-                raise MalformedResponse(problem=_UNASKED)
-            case ReasoningChunk() | OpaqueDetail():
-                return part
-        return None
-
-    def name(self, names: list[str]) -> str:
-        """The name that was chosen."""
-        try:
-            said = parse("".join(self._text))
-        except InvalidJson:
-            raise MalformedResponse(problem=_UNENFORCED) from None
-        name = said.get(CHOICE_KEY) if isinstance(said, dict) else None
-        if isinstance(name, str) and name in names:
-            return name
-        raise MalformedResponse(problem=_UNENFORCED)
-
-
-_UNASKED: Final = "a native tool call, though none was asked for"
-_UNENFORCED: Final = "no choice among the offered names: this server does not enforce response_format"
-
-
-def _second(part: ModelPart, spent: Usage | None, *, called: bool) -> ModelPart:
-    """What a part of the second call is in the whole response."""
-    match part:
-        case TextChunk(text=text) if called:
-            return CallChunk(index=0, text=text)
-        case Finished(reason="stop") if called:
-            return Finished(reason="tool-calls")
-        case UsageReport(usage=usage) if spent is not None:
-            # Of the first call nothing is missing any more, unless it was never reported.
-            whole = attrs.evolve(spent, at_least=spent == _NOTHING)
-            return UsageReport(usage=add_usage(whole, usage))
-        case CallOpened() | CallChunk():
-            raise MalformedResponse(problem=_UNASKED)
-        case _:
-            return part
-
-
-_NOTHING: Final = Usage(at_least=True)
-
-
 def _answer_name(tools: tuple[ToolDeclaration, ...]) -> str:
     """What choosing to answer is called: ``answer``, with underscores where a tool has that name."""
     taken = {tool.name for tool in tools}
@@ -245,23 +172,3 @@ def _answer_name(tools: tuple[ToolDeclaration, ...]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _has_one_value(schema: Mapping[str, Any]) -> bool:
-    """Whether ``{}`` surely is the only object that the schema accepts."""
-    plain = schema.keys() <= {
-        "$schema",
-        "title",
-        "description",
-        "type",
-        "properties",
-        "required",
-        "additionalProperties",
-    }
-    return (
-        plain
-        and schema.get("type") == "object"
-        and not schema.get("properties")
-        and not schema.get("required")
-        and schema.get("additionalProperties") is False
-    )

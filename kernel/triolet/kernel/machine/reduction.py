@@ -152,7 +152,8 @@ class Reduction:
         if len(self._calls) == MAX_CALLS:
             raise MalformedResponse(problem=f"more than {MAX_CALLS} calls")
         self._grow(name)
-        self._calls[index] = _OpenCall(name=repair(name))
+        # An SDK's own kind of text ends here: what gets on record is plain (RUN-012).
+        self._calls[index] = _OpenCall(name=repair("".join((name,))))
 
     def _keep_opaque(self, detail: str) -> None:
         if self._opaque is not None:

@@ -140,6 +140,9 @@ async def open_child(port: str, limit: float, target: str) -> AsyncGenerator[Chi
         nursery.start_soon(child.read_stderr, process.stderr)
         try:
             yield child
+        except BaseException:
+            child.kill()
+            raise
         finally:
             await child.stop()
             nursery.cancel_scope.cancel()

@@ -7,7 +7,7 @@ model needs none.
 
 from typing import Any, Final
 
-from triolet.adapters.cli.demo.answer import Reply, reply_type
+from triolet.adapters.cli.demo.answer import reply_codec
 from triolet.adapters.cli.demo.folder import Folder
 from triolet.adapters.cli.demo.tools import make_toolkit
 from triolet.kernel import Agent, Policy
@@ -28,13 +28,12 @@ POLICY: Final = Policy(
 SETTINGS: Final = ModelSettings(temperature=0.0, max_output_tokens=512)
 
 
-def make_agent(folder: Folder) -> Agent[str, Reply]:
+def make_agent(folder: Folder) -> Agent[str, Any]:
     """The agent that answers questions about `folder`."""
-    output: type[Any] = reply_type(folder)
     return Agent(
         id=AgentId("folder-reader"),
         input=str,
-        output=output,
+        output=reply_codec(folder),
         instructions=INSTRUCTIONS,
         toolkit=make_toolkit(folder),
         policy=POLICY,

@@ -7,7 +7,7 @@ no rule looks at the model's confidence. What no rule covers is not sure.
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Protocol, cast
+from typing import Annotated, Any, Final, Literal, Union, cast
 
 import attrs
 
@@ -18,10 +18,10 @@ from triolet.ports.events import CallEnded, Event, TurnEnded
 from triolet.ports.identity import CallId
 from triolet.ports.messages import ToolCall
 from triolet.ports.outcomes import ToolSuccess
-from triolet.ports.schema import Ge, Le, MaxLength
+from triolet.ports.schema import Codec, Ge, Le, MaxLength, MinLength, codec_for
 from triolet.ports.strict_json import JsonValue, parse
 
-QUOTE_CHARACTERS: Final = 120
+PASSAGE_CHARACTERS: Final = 120
 MAX_NUMBER: Final = 999_999_999
 
 # How each tool's question is asked. What is left of a question besides must be empty of meaning.
@@ -42,42 +42,59 @@ _EMPTY: Final = re.compile(
 )
 
 
-class Reply(Protocol):
-    """What the model fills in."""
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Reply:
+    """What the model says: by which tool it knows something, and what. Without a tool it says that it knows nothing."""
 
-    file: str | None
-    words: int | None
-    files: int | None
-    quote: str | None
+    by: Literal["count_words", "list_files", "search", "read_passage", "nothing"]
+    file: str | None = None
+    words: int | None = None
+    files: int | None = None
+    passage: str | None = None
 
 
-def reply_type(folder: Folder) -> type[Any]:
-    """The output schema of the demo's agent: an attrs class with the fields of `Reply`.
+def reply_codec(folder: Folder) -> Codec[Any]:
+    """The output schema of the demo's agent: one object for each tool, told apart by `by`, or ``{"by": "nothing"}``.
 
-    `file` can only be one of the folder's names, and every field may be null.
+    Each has exactly the fields that its tool's result can fill, under the same names, and `file` can only be one of
+    the folder's names: the less a small model may choose, the less it gets wrong.
     """
-    number = cast("type[Any]", Annotated[int | None, Ge(0), Le(MAX_NUMBER)])
+    file = file_name_type(folder)
+    number = Annotated[int, Ge(0), Le(MAX_NUMBER)]
+    passage = Annotated[str, MinLength(1), MaxLength(PASSAGE_CHARACTERS)]
+    kinds = (
+        _kind("count_words", file=file, words=number),
+        _kind("list_files", files=number),
+        _kind("search", file=file),
+        _kind("read_passage", file=file, passage=passage),
+        _kind("nothing"),
+    )
+    # The members are known at run time only, which neither `|` nor type checkers have a form for.
+    union: Any = Union
+    return codec_for(union[kinds])
+
+
+def read_reply(output: Any) -> Reply:
+    """A value of that schema, whichever it is."""
+    return Reply(**attrs.asdict(output))
+
+
+def _kind(by: str, **fields: Any) -> type[Any]:
+    typed: dict[str, Any] = {"by": Literal[by], **fields}
     return attrs.make_class(
-        "Reply",
-        {
-            "file": attrs.field(type=file_name_type(folder) | None),
-            "words": attrs.field(type=number),
-            "files": attrs.field(type=number),
-            "quote": attrs.field(type=cast("type[Any]", Annotated[str | None, MaxLength(QUOTE_CHARACTERS)])),
-        },
-        frozen=True,
-        kw_only=True,
+        f"By_{by}", {name: attrs.field(type=type_) for name, type_ in typed.items()}, frozen=True, kw_only=True
     )
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Answer:
-    """`file`, `words`, `files` and `quote` are the model's reply as it was decoded; the rest is computed from the run."""
+    """`by`, `file`, `words`, `files` and `passage` are the model's reply as it was decoded; the rest is computed."""
 
+    by: str
     file: str | None
     words: int | None
     files: int | None
-    quote: str | None
+    passage: str | None
     sure: bool
     """Whether a tool of this run returned what is claimed, and the question asks for no more than that."""
     why: str
@@ -130,19 +147,11 @@ class Ledger:
 def answer_from(reply: Reply, question: str, folder: Folder, made: Sequence[Made]) -> Answer:
     """The reply, weighed."""
     sure, why = _weigh(reply, question, folder, made)
-    return Answer(
-        file=reply.file,
-        words=reply.words,
-        files=reply.files,
-        quote=reply.quote,
-        sure=sure,
-        why=why,
-        tried=tuple(str(call) for call in made),
-    )
+    return Answer(**attrs.asdict(reply), sure=sure, why=why, tried=tuple(str(call) for call in made))
 
 
 def _weigh(reply: Reply, question: str, folder: Folder, made: Sequence[Made]) -> tuple[bool, str]:
-    if _claims(reply) == (None, None, None, None):
+    if reply.by == "nothing":
         return False, "it claims nothing"
     holding = [call for call in made if _returned(call, reply)]
     if not holding:
@@ -155,29 +164,21 @@ def _weigh(reply: Reply, question: str, folder: Folder, made: Sequence[Made]) ->
 
 
 def _returned(call: Made, reply: Reply) -> bool:
-    """Whether `call` alone returned everything that `reply` claims, and it claims what the tool is for."""
-    if call.returned is None:
-        return False
+    """Whether `call` returned what `reply` claims to know by it."""
     told = call.returned
-    file, words, files, quote = _claims(reply)
-    match call.tool:
+    if told is None or call.tool != reply.by:
+        return False
+    match reply.by:
         case "count_words":
-            return (file, words, files, quote) == (told["file"], told["words"], None, None)
+            return (reply.file, reply.words) == (told["file"], told["words"])
         case "list_files":
-            return (file, words, files, quote) == (None, None, told["files"], None)
+            return reply.files == told["files"]
         case "search":
-            names, passage = cast("list[JsonValue]", told["names"]), str(told["passage"])
-            return file in names and words is None and files in (None, told["files"]) and (quote or "") in passage
+            return reply.file in cast("list[JsonValue]", told["names"])
         case "read_passage":
-            said = quote is not None and quote in str(told["text"])
-            return said and file in (None, told["file"]) and words is None and files is None
-        case _:
+            return reply.file == told["file"] and str(reply.passage) in str(told["passage"])
+        case "nothing":
             return False
-
-
-def _claims(reply: Reply) -> tuple[str | None, int | None, int | None, str | None]:
-    """What is claimed. An empty quote claims nothing."""
-    return reply.file, reply.words, reply.files, reply.quote or None
 
 
 def _unanswered(question: str, folder: Folder, call: Made) -> str | None:

@@ -14,13 +14,13 @@ DEFAULT_FOLDER: Final = Path("docs")
 
 
 @click.command(short_help="Run an agent on a real folder.")
-@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.argument("folder", required=False)
 @click.option(
     "--ask", metavar="QUESTION", help="What to ask. Default: how many words the folder's readme, or first file, has."
 )
 @click.option("--scripted", is_flag=True, help="Play it without a model: plain rules choose the same real tools.")
 @click.option("--json", "as_json", is_flag=True, help="Print events and, last, the result as JSON lines.")
-def demo(folder: Path | None, ask: str | None, scripted: bool, as_json: bool) -> int:
+def demo(folder: str | None, ask: str | None, scripted: bool, as_json: bool) -> int:
     """Run an agent on FOLDER, with a language model inside this machine.
 
     The agent's tools list FOLDER's files, count their words, search them and read from them. You see the timeline as it
@@ -37,7 +37,7 @@ def demo(folder: Path | None, ask: str | None, scripted: bool, as_json: bool) ->
     if folder is None:
         if not DEFAULT_FOLDER.is_dir():
             raise CommandFailed("there is no ./docs here. Name a folder: triolet demo FOLDER", 2)
-        folder = DEFAULT_FOLDER
+        folder = str(DEFAULT_FOLDER)
     if ask is not None:
         ask = ask.strip()
         if not ask or len(ask) > MAX_QUESTION:
@@ -45,8 +45,8 @@ def demo(folder: Path | None, ask: str | None, scripted: bool, as_json: bool) ->
         if not ask.isprintable() and any(not (char.isprintable() or char.isspace()) for char in ask):
             raise CommandFailed("the question holds characters that are no printable text", 2)
     try:
-        opened = open_folder(folder, ask)
+        opened = open_folder(Path(folder), ask)
     except UnusableFolder as error:
         raise CommandFailed(str(error)) from error
     question = ask or f"How many words are in {opened.default_name}?"
-    return trio.run(lambda: run_demo(opened, str(folder), question, scripted=scripted, as_json=as_json))
+    return trio.run(lambda: run_demo(opened, folder, question, scripted=scripted, as_json=as_json))

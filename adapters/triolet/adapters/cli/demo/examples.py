@@ -11,38 +11,46 @@ from triolet.ports.strict_json import JsonValue
 
 
 def _example(
-    question: str, tool: str, arguments: dict[str, JsonValue], result: JsonValue, **said: JsonValue
+    question: str, tool: str, arguments: dict[str, JsonValue], result: dict[str, JsonValue], **said: JsonValue
 ) -> WorkedExample:
-    reply: dict[str, JsonValue] = {"file": None, "words": None, "files": None, "quote": None}
     call = WorkedCall(tool=tool, arguments=arguments, result=result)
-    return WorkedExample(question=question, calls=(call,), answer=reply | said)
+    answer: dict[str, JsonValue] = {"by": tool, **said}
+    return WorkedExample(question=question, calls=(call,), answer=answer)
 
 
 def _count(file: str, words: int) -> WorkedExample:
-    question = f'How many words are in "{file}"?'
-    return _example(question, "count_words", {"file": file}, {"file": file, "words": words}, file=file, words=words)
+    result: dict[str, JsonValue] = {"file": file, "words": words}
+    return _example(f'How many words are in "{file}"?', "count_words", {"file": file}, result, **result)
+
+
+def _list(*names: JsonValue) -> WorkedExample:
+    files = len(names)
+    return _example("How many files are there?", "list_files", {}, {"files": files, "names": [*names]}, files=files)
+
+
+def _search(text: str, passage: str, *names: JsonValue) -> WorkedExample:
+    result: dict[str, JsonValue] = {"files": len(names), "names": [*names], "passage": passage, "text": text}
+    said: dict[str, JsonValue] = {"file": names[0]} if names else {"by": "nothing"}
+    return _example(f"Which file mentions {text}?", "search", {"text": text}, result, **said)
+
+
+def _read(file: str, passage: str, said: str) -> WorkedExample:
+    given: dict[str, JsonValue] = {"file": file, "line": 1}
+    result: dict[str, JsonValue] = {"file": file, "passage": passage}
+    return _example(f'What does "{file}" say?', "read_passage", given, result, file=file, passage=said)
 
 
 EXAMPLES: Final = (
     _count("apple.md", 312),
-    _example("How many files are there?", "list_files", {}, {"files": 2, "names": ["apple.md", "b7-x.txt"]}, files=2),
+    _list("Notes_2.md", "apple.md", "b7-x.txt", "cake", "fig.csv", "oats.md", "pie/Peach.rst"),
+    _search("copper", "a copper pot", "pie/Peach.rst"),
+    _read("apple.md", "Apples are red. They grow on trees in the garden.", "Apples are red."),
     _count("b7-x.txt", 45),
-    _example(
-        "Which file mentions copper?",
-        "search",
-        {"text": "copper"},
-        {"files": 1, "names": ["apple.md"], "passage": "a copper pot", "text": "copper"},
-        file="apple.md",
-    ),
+    _search("salt", "salt and sugar", "cake", "apple.md"),
     _count("PeachPie.rst", 88),
-    _example(
-        'What does "apple.md" say?',
-        "read_passage",
-        {"file": "apple.md", "line": 1},
-        {"file": "apple.md", "text": "Apples are red."},
-        file="apple.md",
-        quote="Apples are red.",
-    ),
+    _search("the moon", ""),
+    _read("cake", "# Cake with oats\n\nBake it for an hour. Then let it rest.", "# Cake with oats"),
     _count("q9zk3.md", 5120),
+    _search("winter", "in winter we rest", "oats.md"),
     _count("Notes_2.md", 1870),
 )

@@ -14,6 +14,7 @@ import attrs
 
 # From a private use area: no name on offer has it, and it is taken out of questions.
 _MARK: Final = "\ue000"
+_QUOTES: Final = ('""', "''", "``", "\u201c\u201d", "\u2018\u2019")
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -59,10 +60,12 @@ def _spellings(names: Iterable[str]) -> list[tuple[str, str]]:
         last = name.rpartition("/")[2]
         if lasts[last.lower()] == 1:
             spellings.setdefault(last, name)
+        # A question that was marked once mentions the same files.
+        spellings.setdefault(json.dumps(name, ensure_ascii=False)[1:-1], name)
     return sorted(spellings.items(), key=lambda item: (-len(item[0]), item[0]))
 
 
 def _as_word(name: str, flags: re.RegexFlag) -> re.Pattern[str]:
     # A name may be followed by a full stop or a question mark, but not by more of a name; quotes around it go with it.
-    quoted = "|".join(f"{opening}{re.escape(name)}{closing}" for opening, closing in ('""', "''", "``", "“”", "‘’"))
+    quoted = "|".join(f"{opening}{re.escape(name)}{closing}" for opening, closing in _QUOTES)
     return re.compile(rf"{quoted}|(?<![\w/.-]){re.escape(name)}(?![\w/-]|\.\w)", flags)

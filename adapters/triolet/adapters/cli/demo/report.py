@@ -5,11 +5,11 @@ Decides nothing about the run. A report is told what happens in this order: `beg
 """
 
 import sys
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
-from triolet.adapters.cli.demo.answer import Answer, Reply
+from triolet.adapters.cli.demo.answer import Answer
 from triolet.adapters.cli.demo.folder import Folder, describe
 from triolet.adapters.cli.demo.json_lines import event_line, result_line
 from triolet.kernel import Aborted, Completed, Failed
@@ -17,7 +17,7 @@ from triolet.ports.events import Event
 from triolet.ports.language_model import ModelIdentity
 from triolet.ports.strict_json import JsonValue
 
-DemoResult = Completed[Reply] | Failed | Aborted
+DemoResult = Completed[Any] | Failed | Aborted
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -81,9 +81,11 @@ class TimelineReport:
             return
         page = self._page
         page.blank()
-        claimed = (("file", answer.file), ("words", answer.words), ("files", answer.files), ("quote", answer.quote))
+        claimed = (("file", answer.file), ("words", answer.words), ("files", answer.files), ("passage", answer.passage))
+        page.row(None, "answer", ("by " if answer.by != "nothing" else "", "dim"), (answer.by, "bold"))
         for name, value in claimed:
-            page.row(None, name, ("none", "dim") if value is None else (str(value), "bold"))
+            if value is not None:
+                page.row(None, name, (str(value), "bold"))
         page.row(
             None, "sure", ("yes", "bold green") if answer.sure else ("no", "bold yellow"), (f": {answer.why}", "dim")
         )

@@ -11,7 +11,7 @@ import trio
 
 from triolet.adapters.cli.commands import CommandFailed
 from triolet.adapters.cli.demo.agent import make_agent
-from triolet.adapters.cli.demo.answer import Answer, Ledger, answer_from
+from triolet.adapters.cli.demo.answer import Answer, Ledger, answer_from, read_reply
 from triolet.adapters.cli.demo.folder import Folder
 from triolet.adapters.cli.demo.interruption import listening
 from triolet.adapters.cli.demo.mentions import mentions
@@ -46,7 +46,7 @@ async def run_demo(folder: Folder, shown_folder: str, question: str, *, scripted
             raise CommandFailed(problem.message) from problem
         answer: Answer | None = None
         if isinstance(result, Completed):
-            answer = answer_from(result.output, question, folder, ledger.made)
+            answer = answer_from(read_reply(result.output), question, folder, ledger.made)
         occasion = Occasion(folder=folder, shown_folder=shown_folder, question=question, model=model.identity)
         report.end(occasion, result, answer)
         match result:

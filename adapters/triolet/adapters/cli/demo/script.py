@@ -57,19 +57,17 @@ def _call_for(question: str, folder: Folder) -> Call:
 def _reply_to(messages: Sequence[Message]) -> dict[str, JsonValue]:
     """The reply by the last result, whatever it is."""
     last = messages[-1]
-    outcome = last.results[0].outcome if isinstance(last, ToolMessage) else None
-    told = parse(outcome.output) if isinstance(outcome, ToolSuccess) else None
-    reply: dict[str, JsonValue] = {"file": None, "words": None, "files": None, "quote": None}
+    (result,) = last.results if isinstance(last, ToolMessage) else (None,)
+    told = parse(result.outcome.output) if result and isinstance(result.outcome, ToolSuccess) else None
     match told:
         case {"file": file, "words": words}:
-            reply |= {"file": file, "words": words}
-        case {"files": files, "names": [first, *_]}:
-            reply |= {"file": first, "files": files}
-        case {"file": file, "text": str() as passage} if passage:
-            reply |= {"file": file, "quote": passage.splitlines()[0][:120]}
+            return {"by": "count_words", "file": file, "words": words}
+        case {"names": [first, *_], "passage": _}:
+            return {"by": "search", "file": first}
+        case {"file": file, "passage": str() as passage} if passage:
+            return {"by": "read_passage", "file": file, "passage": passage.splitlines()[0][:120]}
         case _:
-            pass
-    return reply
+            return {"by": "nothing"}
 
 
 def _question(messages: Sequence[Message]) -> str:

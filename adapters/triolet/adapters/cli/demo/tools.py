@@ -17,7 +17,7 @@ from triolet.ports.schema import Codec, Ge, Le, MaxLength, MinLength, codec_for
 MAX_LISTED: Final = 25
 """Names that one listing holds; the number of files is that of all."""
 MAX_FOUND: Final = 5
-PASSAGE_CHARACTERS: Final = 300
+PASSAGE_CHARACTERS: Final = 200
 AROUND_CHARACTERS: Final = 40
 """Characters that a search shows on either side of what it found."""
 TOOL_SECONDS: Final = 20.0
@@ -55,7 +55,7 @@ class Passage:
     """Text of one file from a line on, bounded."""
 
     file: str
-    text: str
+    passage: str
 
 
 def make_toolkit(folder: Folder) -> Toolkit:
@@ -75,7 +75,7 @@ def make_toolkit(folder: Folder) -> Toolkit:
 
     def read_passage(asked: Any, context: ToolContext) -> Passage:
         lines = folder.read(asked.file).splitlines()[asked.line - 1 :]
-        return Passage(file=asked.file, text="\n".join(lines).strip()[:PASSAGE_CHARACTERS])
+        return Passage(file=asked.file, passage="\n".join(lines).strip()[:PASSAGE_CHARACTERS])
 
     return Toolkit(
         (

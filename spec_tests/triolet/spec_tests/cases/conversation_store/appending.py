@@ -19,7 +19,6 @@ from triolet.ports.conversation_store import (
 )
 from triolet.ports.errors import Conflict
 from triolet.ports.identity import Instant, SequenceNumber
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.conversation_store.setting import (
     HERE,
     NOWHERE,
@@ -30,6 +29,7 @@ from triolet.spec_tests.cases.conversation_store.setting import (
     started,
 )
 from triolet.spec_tests.claims import ensure, ensure_equal, ensure_raises
+from triolet.spec_tests.definition import case
 
 
 @case("STORE-004")

@@ -8,7 +8,6 @@ import attrs
 from triolet.ports.conversation_store import Checkpoint, UnknownConversation, WriterFenced
 from triolet.ports.errors import Fenced, TrioletError
 from triolet.ports.identity import Epoch, TenantId
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.conversation_store.setting import (
     HERE,
     TENANT,
@@ -21,6 +20,7 @@ from triolet.spec_tests.cases.conversation_store.setting import (
     started,
 )
 from triolet.spec_tests.claims import SpecViolation, ensure, ensure_equal, ensure_raises, lever
+from triolet.spec_tests.definition import case
 
 _OTHERS = TenantId("others")
 

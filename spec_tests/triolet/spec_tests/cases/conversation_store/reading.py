@@ -23,7 +23,6 @@ from triolet.ports.identity import BatchId, Epoch, InputId, SequenceNumber, Tena
 from triolet.ports.messages import Text
 from triolet.ports.records import InputTaken
 from triolet.ports.strict_json import parse
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.conversation_store.setting import (
     HERE,
     TENANT,
@@ -37,6 +36,7 @@ from triolet.spec_tests.cases.conversation_store.setting import (
 )
 from triolet.spec_tests.cases.record_samples import AT, AWKWARD_TEXT, SAMPLES
 from triolet.spec_tests.claims import ensure, ensure_equal, ensure_raises, lever
+from triolet.spec_tests.definition import case
 
 
 @case("STORE-003")

@@ -9,7 +9,6 @@ from triolet.adapters.ids import SequentialIds
 from triolet.adapters.scripted_model import ScriptedModel, call, turn
 from triolet.kernel import Capabilities, MissingCapabilities, Policy, ToolContext, UnknownAgent, tool
 from triolet.ports.language_model import ToolDeclaration
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import (
     KeepingStore,
     KernelSubject,
@@ -19,6 +18,7 @@ from triolet.spec_tests.cases.kernel.setting import (
     turns_pass,
 )
 from triolet.spec_tests.claims import ensure, ensure_equal, ensure_raises
+from triolet.spec_tests.definition import case
 
 
 @case("CAP-002")

@@ -13,9 +13,9 @@ from triolet.ports.messages import ToolMessage
 from triolet.ports.outcomes import ToolDefect, ToolFailure, ToolSuccess
 from triolet.ports.records import CallsDecided, ModelResponded, ToolPrepared, ToolSettled
 from triolet.ports.strict_json import JsonValue, parse
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import Bench, KernelSubject, open_bench, text_agent
 from triolet.spec_tests.claims import ensure, ensure_equal
+from triolet.spec_tests.definition import case
 
 _SECRET: Final = "what-must-not-be-seen"
 

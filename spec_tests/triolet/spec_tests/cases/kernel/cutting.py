@@ -12,9 +12,9 @@ from triolet.ports.messages import AssistantMessage, ToolCall
 from triolet.ports.outcomes import ToolInvalidInput, ToolSuccess
 from triolet.ports.records import ModelInterrupted, ModelResponded
 from triolet.ports.strict_json import parse
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import KernelSubject, ensure_whole, open_bench, text_agent
 from triolet.spec_tests.claims import ensure, ensure_equal
+from triolet.spec_tests.definition import case
 
 _BROKEN: Final = ModelUnavailable(model="scripted", reason="transport")
 

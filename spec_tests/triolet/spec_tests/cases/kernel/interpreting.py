@@ -26,9 +26,9 @@ from triolet.ports.events import (
 )
 from triolet.ports.language_model import ModelUnavailable
 from triolet.ports.records import RunSettled
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import KernelSubject, open_bench, text_agent, turns_pass
 from triolet.spec_tests.claims import ensure, ensure_equal
+from triolet.spec_tests.definition import case
 
 
 @attrs.frozen(kw_only=True)

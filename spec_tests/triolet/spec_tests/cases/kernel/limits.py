@@ -23,9 +23,9 @@ from triolet.ports.events import RunCompleted, RunFailed
 from triolet.ports.language_model import ModelRequest
 from triolet.ports.outcomes import ToolRejected, ToolSuccess
 from triolet.ports.records import CallsDecided, ModelResponded, RunSettled, ToolPrepared, ToolSettled
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import KernelSubject, ensure_whole, open_bench, text_agent
 from triolet.spec_tests.claims import SpecViolation, ensure, ensure_equal
+from triolet.spec_tests.definition import case
 
 
 def _counted() -> tuple[Tool[Any, Any], list[int]]:

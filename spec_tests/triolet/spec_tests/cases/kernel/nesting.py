@@ -10,9 +10,9 @@ import trio
 from triolet.adapters.scripted_model import call, turn
 from triolet.kernel import Completed, Policy, Tool, tool
 from triolet.ports.language_model import ModelIdentity, ModelPart, ModelRequest
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import KernelSubject, open_bench, text_agent, turns_pass
 from triolet.spec_tests.claims import ensure, ensure_equal
+from triolet.spec_tests.definition import case
 
 
 @case("RUN-007")

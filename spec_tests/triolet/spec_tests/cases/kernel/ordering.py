@@ -11,9 +11,9 @@ from triolet.kernel import Policy, tool
 from triolet.ports.messages import ToolMessage
 from triolet.ports.outcomes import ToolDefect, ToolSuccess
 from triolet.ports.records import CallsDecided, ModelResponded, ToolPrepared, ToolSettled
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import Bench, KernelSubject, open_bench, text_agent, turns_pass
 from triolet.spec_tests.claims import ensure, ensure_equal
+from triolet.spec_tests.definition import case
 
 
 @case("CAP-005", "RUN-006")

@@ -21,9 +21,9 @@ from triolet.ports.outcomes import (
 )
 from triolet.ports.strict_json import JsonText, JsonValue
 from triolet.ports.tools import ExecutionClass
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import Bench, KernelSubject, open_bench, text_agent, turns_pass
 from triolet.spec_tests.claims import ensure, ensure_equal
+from triolet.spec_tests.definition import case
 
 _CLASSES: Final[tuple[ExecutionClass, ...]] = get_args(ExecutionClass)
 _EFFECT: Final = {"readonly": False, "idempotent": True, "durable": True, "uncertain": True}

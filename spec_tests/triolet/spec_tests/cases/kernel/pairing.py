@@ -14,7 +14,6 @@ from triolet.ports.errors import TrioletError, Unavailable
 from triolet.ports.messages import ToolMessage, UserMessage
 from triolet.ports.outcomes import Outcome, ToolDefect, ToolUnknownOutcome
 from triolet.ports.records import ModelResponded, RunSettled, ToolSettled
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import (
     Bench,
     KeepingStore,
@@ -25,6 +24,7 @@ from triolet.spec_tests.cases.kernel.setting import (
     turns_pass,
 )
 from triolet.spec_tests.claims import SpecViolation, ensure, ensure_equal
+from triolet.spec_tests.definition import case
 
 
 @tool(execution="idempotent")

@@ -10,9 +10,9 @@ from triolet.ports.errors import InvalidValue
 from triolet.ports.messages import ToolMessage
 from triolet.ports.outcomes import ToolDefect, ToolInvalidInput, ToolSuccess
 from triolet.ports.schema import Alias, Ge
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import KernelSubject, open_bench, text_agent
 from triolet.spec_tests.claims import ensure, ensure_equal, ensure_raises
+from triolet.spec_tests.definition import case
 
 
 @attrs.frozen(kw_only=True)

@@ -15,6 +15,7 @@ from triolet.ports.language_model import (
     CallChunk,
     CallOpened,
     Finished,
+    FinishReason,
     ModelUnavailable,
     OutputSchema,
     ReasoningChunk,
@@ -24,9 +25,9 @@ from triolet.ports.language_model import (
 from triolet.ports.messages import UserMessage
 from triolet.ports.records import ModelInterrupted, ModelResponded, RunSettled
 from triolet.ports.usage import Usage, UsageTotals
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.kernel.setting import KernelSubject, open_bench, text_agent
 from triolet.spec_tests.claims import ensure, ensure_equal
+from triolet.spec_tests.definition import case
 
 
 @attrs.frozen(kw_only=True)
@@ -123,31 +124,37 @@ class _SdkText(str):
     __slots__ = ()
 
 
+class _SdkCount(int):
+    """What a provider's library might give in place of a number."""
+
+    __slots__ = ()
+
+
 @case("RUN-012")
 async def records_hold_the_vocabulary_only(subject: KernelSubject) -> None:
-    """Whatever text type a model adapter lets slip through, records are made of the ports' values and plain types."""
-    script = [
-        raw(
-            ReasoningChunk(text=_SdkText("thinking")),
-            TextChunk(text=_SdkText("text")),
+    """Whatever types a model adapter lets slip through, records are made of the ports' values and plain types."""
+    counts = Usage(input_tokens=_SdkCount(3), output_tokens=_SdkCount(2))
+    answers = {
+        "text": raw(ReasoningChunk(text=_SdkText("so")), TextChunk(text=_SdkText("a")), Finished(reason="stop")),
+        "names and arguments of calls": raw(
             CallOpened(index=0, name=_SdkText("look")),
             CallChunk(index=0, text=_SdkText("{}")),
             CallOpened(index=1, name=_SdkText("nope")),
             CallChunk(index=1, text=_SdkText("{")),
             Finished(reason="tool-calls"),
         ),
-        raw(TextChunk(text=_SdkText("done")), Finished(reason="stop")),
-    ]
-    async with open_bench(subject, script, text_agent(look)) as bench:
-        result = await bench.run()
-    # To refuse such an answer is as good as to make plain text of it; to leave the run open is not.
-    if isinstance(result, Failed):
-        ensure_equal(result.error.failure.code, "malformed-response", "how the run failed")
-    else:
-        ensure_equal(result.output, "done", "the answer")
-    ensure_equal(len(bench.recorded(RunSettled)), 1, "settlements")
-    strangers = {kind for batch in bench.store.batches for kind in _kinds_in(batch) if not _is_vocabulary(kind)}
-    ensure_equal(strangers, set[type[object]](), "foreign types in records")
+        "a reason to finish": raw(TextChunk(text="a"), Finished(reason=cast("FinishReason", _SdkText("stop")))),
+        "figures": raw(TextChunk(text="a"), UsageReport(usage=counts), Finished(reason="stop")),
+    }
+    for what, answer in answers.items():
+        async with open_bench(subject, [answer, turn("done")], text_agent(look)) as bench:
+            result = await bench.run()
+        # To refuse such an answer is as good as to make plain values of it; to leave the run open is not.
+        if isinstance(result, Failed):
+            ensure_equal(result.error.failure.code, "malformed-response", f"how a run failed over {what}")
+        ensure_equal(len(bench.recorded(RunSettled)), 1, f"settlements of a run that met {what}")
+        strangers = {kind for batch in bench.store.batches for kind in _kinds_in(batch) if not _is_vocabulary(kind)}
+        ensure_equal(strangers, set[type[object]](), f"foreign types in records after {what}")
 
 
 def _kinds_in(value: object) -> Iterator[type[object]]:

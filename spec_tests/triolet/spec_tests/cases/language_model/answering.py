@@ -22,7 +22,6 @@ from triolet.ports.language_model import (
 )
 from triolet.ports.text import require_clean
 from triolet.ports.usage import Usage
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.language_model.provider import Breaks, ModelSubject, Says
 from triolet.spec_tests.cases.language_model.setting import (
     calls_of,
@@ -35,6 +34,7 @@ from triolet.spec_tests.cases.language_model.setting import (
     text_of,
 )
 from triolet.spec_tests.claims import SpecViolation, ensure, ensure_equal
+from triolet.spec_tests.definition import case
 
 _PARTS: Final = (TextChunk, ReasoningChunk, CallOpened, CallChunk, OpaqueDetail, UsageReport, Finished)
 _USAGE: Final = Usage(input_tokens=100, output_tokens=20, cache_read_tokens=60, reasoning_tokens=0)

@@ -15,7 +15,6 @@ from triolet.ports.language_model import (
     ModelUnavailable,
     TextChunk,
 )
-from triolet.spec_tests.definition import case
 from triolet.spec_tests.cases.language_model.provider import ModelSubject, Refuses, Says, Stalls
 from triolet.spec_tests.cases.language_model.setting import (
     history_with_calls,
@@ -25,6 +24,7 @@ from triolet.spec_tests.cases.language_model.setting import (
     until_idle,
 )
 from triolet.spec_tests.claims import ensure, ensure_equal, ensure_raises
+from triolet.spec_tests.definition import case
 
 E = TypeVar("E", bound=TrioletError)
 

@@ -1,0 +1,29 @@
+"""Every mutant, every suite, and the subjects that have to pass it."""
+
+from tests.mutants.kernel_call_mutants import CALL_MUTANTS
+from tests.mutants.kernel_limit_mutants import LIMIT_MUTANTS
+from tests.mutants.kernel_run_mutants import RUN_MUTANTS
+from tests.mutants.model_mutants import MODEL_MUTANTS, Adapter, maker_of
+from tests.mutants.mutant import Mutant
+from tests.mutants.store_mutants import STORE_MUTANTS
+from tests.mutants.store_reading_mutants import READING_MUTANTS
+from triolet.spec_tests import SUITES as BY_PORT
+from triolet.spec_tests import Maker, makers
+
+SUITES = tuple(BY_PORT.values())
+
+CONFORMING: dict[str, tuple[Maker, ...]] = {
+    "conversation-store": (makers.memory_conversations,),
+    # The second is what the mutants are made of; it has to be right before they can be wrong.
+    "language-model": (makers.scripted_model, maker_of(Adapter)),
+    "kernel": (makers.kernel,),
+}
+
+MUTANTS: tuple[Mutant, ...] = (
+    *MODEL_MUTANTS,
+    *STORE_MUTANTS,
+    *READING_MUTANTS,
+    *RUN_MUTANTS,
+    *CALL_MUTANTS,
+    *LIMIT_MUTANTS,
+)
