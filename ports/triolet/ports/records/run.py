@@ -4,7 +4,7 @@ Decides what is remembered about who ran what, under which limits, on whose auth
 record is a fact about the past; what may follow it is the run machine's table.
 """
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 import attrs
 
@@ -53,6 +53,9 @@ class ApprovalRules:
     steered: Literal["wait", "deny"] = "wait"
 
 
+DENY_AND_WAIT: Final = ApprovalRules()
+
+
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Lineage:
     """The one link from a child conversation to the call that delegated to it (SUB-004)."""
@@ -99,8 +102,8 @@ class RunStarted:
     definition: Digest
     principal: Principal
     limits: Limits
-    approval: ApprovalRules
-    drain: Literal["one", "all"]
+    approval: ApprovalRules = DENY_AND_WAIT
+    drain: Literal["one", "all"] = "all"
     deadline: Instant | None
     unknown: Literal["result", "wait"]
     structured: bool
