@@ -49,6 +49,7 @@ class RunHandle(Generic[Out]):
         self._source = source
         self._output = output
         self._ended = trio.Event()
+        self._result: RunResult[Out] | None = None
 
     @property
     def run(self) -> RunId:
@@ -72,11 +73,13 @@ class RunHandle(Generic[Out]):
         return self._source.reader()
 
     async def result(self) -> RunResult[Out]:
-        """Wait for the run to end; what it came to. Asking again gives an equal answer."""
+        """Wait for the run to end; what it came to. Asking again gives the same answer."""
         await self._ended.wait()
         if self._source.terminal is None:
             raise AssertionError("a run that ends has its terminal event, or raised")
-        return result_of(self._source.terminal, self._output, self._owner)
+        if self._result is None:
+            self._result = result_of(self._source.terminal, self._output, self._owner)
+        return self._result
 
     async def steer(self, text: str, *, author: str | None = None, key: str | None = None) -> Admitted | InputRefused:
         """Offer input that enters before the run's next model request (RUN-014). See `Conversation.steer`."""

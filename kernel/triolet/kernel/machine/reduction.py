@@ -124,9 +124,10 @@ class Reduction:
                     raise MalformedResponse(problem=problem)
                 self.usage = usage
             case Finished(reason=reason):
-                if reason not in _REASONS:
+                # The reason itself, not an SDK's own text that is equal to it (RUN-012).
+                self._finish = next((known for known in _REASONS if known == reason), None)
+                if self._finish is None:
                     raise MalformedResponse(problem="it finished for a reason that nobody knows")
-                self._finish = reason
             case _:  # pyright: ignore[reportUnnecessaryComparison] -- an adapter may be untyped
                 raise MalformedResponse(problem=f"a {type(part).__name__} is no part of a response")
 

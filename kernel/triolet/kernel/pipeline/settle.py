@@ -6,6 +6,8 @@ redaction, then the run's bound (TOOL-002, RUN-022). An exception's text never e
 
 from typing import Any, Final
 
+import attrs
+
 from triolet.kernel.machine.outcome_table import broken
 from triolet.kernel.pipeline.repair import repaired
 from triolet.ports.canonical import encode_text
@@ -30,15 +32,28 @@ def settle_output(tool: Tool[Any, Any], output: object, limit: int) -> Outcome:
 
 def settle_exception(tool: Tool[Any, Any], error: Exception, limit: int) -> Outcome:
     """The outcome of a handler that raised: its declared failure, or a defect that names a type only."""
-    for failure, codec in tool.failures.items():
-        if isinstance(error, failure):
-            try:
-                payload = _encoded(tool, codec, error)
-            except Exception:  # noqa: BLE001 -- its fields, or the tool's redaction: either way nothing of it is seen
-                break
-            bounded = _bounded(payload, limit)
-            return ToolFailure(type=failure.__name__, payload=bounded.output)
+    failure = _declared(tool, error)
+    if failure is not None:
+        try:
+            payload = _encoded(tool, tool.failures[failure], _as(failure, error))
+            return ToolFailure(type=failure.__name__, payload=_bounded(payload, limit).output)
+        except Exception:  # noqa: BLE001 -- its fields, or the tool's redaction: either way nothing of it is seen
+            return broken("exception", type(error).__name__[:100], tool.execution)
     return broken("exception", type(error).__name__[:100], tool.execution)
+
+
+def _declared(tool: Tool[Any, Any], error: Exception) -> type[Exception] | None:
+    if type(error) in tool.failures:
+        return type(error)
+    return next((failure for failure in tool.failures if isinstance(error, failure)), None)
+
+
+def _as(failure: type[Any], error: Exception) -> object:
+    # A subclass of what was declared is that failure, seen through its declared fields only.
+    if type(error) is failure:
+        return error
+    fields = attrs.fields(failure)
+    return failure(**{field.alias: getattr(error, field.name) for field in fields if field.init})
 
 
 def _encoded(tool: Tool[Any, Any], codec: Codec[Any], value: object) -> JsonText:

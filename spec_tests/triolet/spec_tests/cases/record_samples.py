@@ -7,6 +7,7 @@ nothing of what records mean.
 from typing import Final
 
 from triolet.ports import records as r
+from triolet.ports.approval import ApprovalRequest
 from triolet.ports.canonical import GENESIS
 from triolet.ports.identity import (
     AgentId,
@@ -108,24 +109,32 @@ SAMPLES: Final[tuple[r.Record, ...]] = (
     r.BudgetWarned(dimension="tokens", used=80, limit=100),
     r.CallsDecided(turn=1, runnable=(r.RunnableCall(call=CALL, execution="durable"),)),
     r.ApprovalRequested(
-        request=RequestId("q1"),
-        call=CALL,
-        tool="look",
-        summary="look at it",
-        targets=("/a", "/b"),
-        risk="high",
-        preview="{}",
-        arguments=GENESIS,
-        expires_at=AT,
-        denial="recoverable",
+        request=ApprovalRequest(
+            id=RequestId("q1"),
+            run=RUN,
+            conversation=ConversationId("c1"),
+            agent=AgentId("a1"),
+            call=CALL,
+            tool="look",
+            principal=ANN,
+            summary="look at it",
+            targets=("/a", "/b"),
+            risk="high",
+            preview="{}",
+            arguments=GENESIS,
+            expires_at=AT,
+            denial="recoverable",
+        )
     ),
     r.ApprovalDecided(
         request=RequestId("q1"),
+        call=CALL,
         verdict="approved",
+        source="approver",
         by=ANN,
         decided_at=AT,
         reason="fine",
-        arguments=JsonText('{"a":2}'),
+        edited=JsonText('{"a":2}'),
         grant=GrantId("g1"),
     ),
     r.ToolPrepared(calls=(CALL,)),
@@ -135,10 +144,13 @@ SAMPLES: Final[tuple[r.Record, ...]] = (
     r.StepSettled(call=CALL, name="send", value=JsonText("null")),
     r.GrantGiven(
         grant=GrantId("g1"),
+        agent=AgentId("a1"),
         tool="look",
-        source="server",
         scope="conversation",
+        run=None,
+        principal=ANN,
         arguments=GENESIS,
+        targets=None,
         by=ANN,
         expires_at=AT,
     ),
