@@ -10,7 +10,23 @@ from functools import partial
 from typing import Any
 
 import attrs
+import pytest
 import trio
+
+from tests.chat_samples import asking
+from triolet.adapters.openai_compatible import (
+    open_openai_compatible,
+)
+from triolet.ports.errors import TrioletError
+from triolet.ports.language_model import (
+    Finished,
+    LanguageModel,
+    ModelPart,
+    ModelRequest,
+    TextChunk,
+    UsageReport,
+)
+from triolet.ports.usage import Usage
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -114,3 +130,38 @@ def text_answer(pieces: Iterable[str], finish: str = "stop") -> bytes:
     """A whole stream that says `pieces`."""
     said = b"".join(delta({"content": piece}) for piece in pieces)
     return said + delta(finish=finish) + usage(10, 5) + DONE
+
+
+SAID = [TextChunk(text="he"), TextChunk(text="llo")]
+REPORT = UsageReport(usage=Usage(input_tokens=10, output_tokens=5))
+STOP = Finished(reason="stop")
+
+
+@asynccontextmanager
+async def asked_model(handler: Handler, **options: Any) -> AsyncGenerator[tuple[LanguageModel, ChatServer]]:
+    async with (
+        chat_server(handler) as server,
+        open_openai_compatible(base_url=server.url, model="m", use_environment=False, **options) as model,
+    ):
+        yield model, server
+
+
+async def answer(model: LanguageModel, request: ModelRequest | None = None) -> list[ModelPart]:
+    async with model.stream(request or asking()) as parts:
+        return [part async for part in parts]
+
+
+async def collect(model: LanguageModel, seen: list[ModelPart]) -> None:
+    """Keep each part, so that those before an error are there to be looked at."""
+    async with model.stream(asking()) as parts:
+        async for part in parts:
+            seen += [part]
+
+
+async def failure(handler: Handler, **options: Any) -> tuple[list[ModelPart], TrioletError]:
+    """The parts before the error, and the error."""
+    seen: list[ModelPart] = []
+    async with asked_model(handler, **options) as (model, _):
+        with pytest.raises(TrioletError) as raised:
+            await collect(model, seen)
+    return seen, raised.value

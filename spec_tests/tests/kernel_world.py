@@ -5,8 +5,8 @@ a test has ended, each of these logs is read back from its bytes, folded, and co
 result for each call, a valid history at every seam.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Any, TypeVar, cast
 
 import attrs
@@ -23,7 +23,7 @@ from triolet.kernel.machine.state import NEW, ConversationState
 from triolet.ports.batch import Batch, decode_batch, encode_batch
 from triolet.ports.conversation_store import Address, Appended, Tail, Writer
 from triolet.ports.identity import DEFAULT_TENANT, ConversationId, Instant
-from triolet.ports.language_model import LanguageModel, ModelRequest
+from triolet.ports.language_model import LanguageModel, ModelIdentity, ModelPart, ModelRequest
 from triolet.ports.messages import ToolMessage
 from triolet.ports.outcomes import Outcome
 from triolet.ports.records import ModelResponded, Record, RunSettled, RunStarted, ToolSettled
@@ -43,6 +43,8 @@ class SeenStore(MemoryConversations):
         self.deleted: list[ConversationId] = []
         self.pauses: Callable[[], Awaitable[None]] | None = None
         """Awaited inside each append, before it writes: where a real store would wait for its disk."""
+        self.pauses_after: Callable[[], Awaitable[None]] | None = None
+        """Awaited after it wrote: whoever is cancelled here does not know whether the write happened."""
 
     async def create(self, address: Address, first: Batch) -> Tail:
         tail = await super().create(address, first)
@@ -55,6 +57,8 @@ class SeenStore(MemoryConversations):
         appended = await super().append(writer, batch, expected=expected)
         if not appended.replayed:
             self.logs[writer.address].append(batch)
+        if self.pauses_after is not None:
+            await self.pauses_after()
         return appended
 
     async def delete(self, address: Address) -> bool:
@@ -91,7 +95,7 @@ class World:
             return next(iter(self.store.logs.values()))
         return self.store.logs[Address(tenant=DEFAULT_TENANT, conversation=ConversationId(conversation))]
 
-    def records(self, conversation: str | None = None) -> list[Record]:
+    def records(self, conversation: str | None = None) -> list[Any]:
         """Every record of a conversation, or of the only one."""
         return [record for batch in self.batches(conversation) for record in batch.records]
 
@@ -162,7 +166,7 @@ async def world(nursery: trio.Nursery) -> AsyncIterator[World]:
 
 async def _notice_a_hang() -> None:
     # Later than any deadline of any test: an autojump clock gets here only when nothing else will ever happen.
-    await trio.sleep(10_000_000)
+    await trio.sleep_forever()
     raise AssertionError("every task of the test is blocked for ever")
 
 
@@ -175,6 +179,34 @@ def talker(*tools: Tool[Any, Any], id: str = "talker", policy: Policy | None = N
 def script(*turns: Turn | Callable[[ModelRequest], Turn], **options: Any) -> ScriptedModel:
     """A scripted model."""
     return ScriptedModel(turns, **options)
+
+
+class Paced:
+    """A scripted model that lets other tasks run before each part and on both ways out, as one behind a network does."""
+
+    def __init__(self, *turns: Turn) -> None:
+        self._model = ScriptedModel(turns)
+
+    @property
+    def identity(self) -> ModelIdentity:
+        return self._model.identity
+
+    @property
+    def requests(self) -> tuple[ModelRequest, ...]:
+        return self._model.requests
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelPart]]:
+        await trio.lowlevel.checkpoint()
+        async with self._model.stream(request) as parts, aclosing(_paced(parts)) as paced:
+            yield paced
+            await trio.lowlevel.checkpoint()
+
+
+async def _paced(parts: AsyncIterator[ModelPart]) -> AsyncGenerator[ModelPart]:
+    async for part in parts:
+        await trio.lowlevel.checkpoint()
+        yield part
 
 
 def shown_outcomes(request: ModelRequest) -> list[Outcome]:

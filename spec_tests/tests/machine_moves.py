@@ -6,7 +6,8 @@ from typing import Any, cast
 import attrs
 
 from triolet.kernel.machine.advance import advance
-from triolet.kernel.machine.decide import Refused, decide
+from triolet.kernel.machine.decide import decide
+from triolet.kernel.machine.decision import Refused
 from triolet.kernel.machine.observations import (
     AnswerJudged,
     CallsEnded,

@@ -62,6 +62,7 @@ async def test_cap_002_everything_that_is_missing_is_named_at_once() -> None:
         ("conversations", "every run"),
         ("group disk", "tool store"),
         ("ids", "every run"),
+        ("inbox", "tool send"),
         ("model", "agent one"),
         ("model", "agent two"),
         ("model", "tool store"),
@@ -221,8 +222,10 @@ async def test_instructions_that_are_no_text_leave_no_trace(
     async with one_agent(world, agent) as (kernel, _), kernel.conversation("c") as conversation:
         with pytest.raises(Misuse) as caught:
             await conversation.run(agent, "x")
-        assert isinstance(caught.value, InvalidInstructions) or "surrogate" in str(caught.value) or "0000" in str(
-            caught.value
+        assert (
+            isinstance(caught.value, InvalidInstructions)
+            or "surrogate" in str(caught.value)
+            or "0000" in str(caught.value)
         )
         assert len(str(caught.value)) < 500
     assert [record.kind for record in world.records("c")] == ["conversation_created"]

@@ -49,7 +49,8 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     def run(*arguments: str | Path) -> Ran:
         capsys.readouterr()
         status = main([str(argument) for argument in arguments])
-        return Ran(status, *capsys.readouterr())
+        printed = capsys.readouterr()
+        return Ran(status, printed.out, printed.err)
 
     return run
 
@@ -85,7 +86,7 @@ def test_the_timeline_ends_with_the_answer(run: Run, folder: Path) -> None:
     assert 'asked     How many words are in "apples.md"?' in ran.out
     assert re.search(r'✓ +count_words \d+\.\d ms → {"file": "apples.md", "words": 8}', ran.out)
     rows = [line[10:] for line in ran.out.partition("completed")[2].splitlines()[2:]]
-    assert rows[:2] == ["file      apples.md", "words     8"]
+    assert rows[:3] == ["answer    by count_words", "file      apples.md", "words     8"]
     assert "sure      yes: count_words(file='apples.md') returned it" in rows
     assert rows[-2:] == ["tried     list_files()", "          count_words(file='apples.md')"]
 
@@ -109,10 +110,11 @@ def test_json_lines_are_the_events_and_the_result_last(run: Run, folder: Path) -
     assert counted["tool"] == "count_words"
     assert json.loads(counted["outcome"]["output"]) == {"file": "old/plums.md", "words": 5}
     assert result["answer"] == {
+        "by": "count_words",
         "file": "old/plums.md",
         "words": 5,
         "files": None,
-        "quote": None,
+        "passage": None,
         "sure": True,
         "why": "count_words(file='old/plums.md') returned it",
         "tried": ["list_files()", "count_words(file='old/plums.md')"],
@@ -142,9 +144,9 @@ def test_a_question_beyond_it_is_answered_without_being_sure(run: Run, folder: P
 
 def test_it_finds_and_quotes(run: Run, folder: Path) -> None:
     found = run("demo", folder, "--scripted", "--json", "--ask", "Which file mentions copper?").lines[-1]["answer"]
-    assert (found["file"], found["files"], found["sure"]) == ("pears.txt", 1, True)
+    assert (found["by"], found["file"], found["sure"]) == ("search", "pears.txt", True)
     said = run("demo", folder, "--scripted", "--json", "--ask", "What does apples.md say?").lines[-1]["answer"]
-    assert (said["file"], said["quote"], said["sure"]) == ("apples.md", "Apples are red,", True)
+    assert (said["file"], said["passage"], said["sure"]) == ("apples.md", "Apples are red,", True)
 
 
 def test_the_default_folder_is_docs(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +186,7 @@ def test_a_terminal_without_unicode_still_gets_valid_json(folder: Path) -> None:
     (folder / "größe.md").write_text("größer", encoding="utf-8")
     asked = ("demo", str(folder), "--scripted", "--ask", "What does größe.md say?")
     lines = _process(*asked, "--json", PYTHONIOENCODING="ascii").stdout.splitlines()
-    assert json.loads(lines[-1])["answer"]["quote"] == "größer"
+    assert json.loads(lines[-1])["answer"]["passage"] == "größer"
     shown = subprocess.run(
         [*_COMMAND, *asked], env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, check=False
     )
@@ -314,10 +316,8 @@ def test_a_run_that_fails(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_model_that_only_calls_ends_within_its_turns(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = '{"file": null, "words": null, "files": null, "quote": null}'
-
     def endless(request: ModelRequest) -> Turn:
-        return turn(call("list_files")) if request.tools else turn(nothing)
+        return turn(call("list_files")) if request.tools else turn('{"by": "nothing"}')
 
     _with_model(monkeypatch, ScriptedModel([endless], then_repeat=True))
     ran = run("demo", folder, "--json")
@@ -357,7 +357,7 @@ def test_hostile_names_and_contents(run: Run, folder: Path, tmp_path: Path) -> N
     ran = run("demo", folder, "--scripted", "--json", "--ask", "Which file mentions xyzzy?")
     assert ran.status == 0
     result = ran.lines[-1]
-    assert result["answer"]["files"] is None
+    assert result["answer"]["by"] == "nothing"
     assert "xyzzy" not in ran.out.replace("mentions xyzzy", "").replace("text='xyzzy'", "").replace(
         r"{\"text\":\"xyzzy\"}", ""
     ).replace(r"\"text\":\"xyzzy\"", "")
@@ -469,9 +469,10 @@ def test_listening_is_for_the_main_thread_only() -> None:
 
 @pytest.mark.parametrize("form", [["--json"], []])
 def test_a_reader_who_leaves_is_no_error(folder: Path, form: list[str]) -> None:
-    with subprocess.Popen(
-        [*_COMMAND, "demo", str(folder), "--scripted", *form], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    # With output buffers, as usual: what is left in one when the reader leaves must not fail once more at exit.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [*_COMMAND, "demo", str(folder), "--scripted", *form]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()

@@ -16,7 +16,11 @@ from triolet.adapters.console import Page, Timeline, open_page, show_timeline, v
 from triolet.adapters.memory import in_memory
 from triolet.adapters.scripted_model import ScriptedModel, call, reasoning, text, turn
 from triolet.kernel import Agent, Toolkit, open_kernel, tool
+from triolet.ports.approval import ApprovalRequest
+from triolet.ports.canonical import Digest
 from triolet.ports.events import (
+    ApprovalAsked,
+    ApprovalGiven,
     CallBegan,
     CallEnded,
     CallProgressed,
@@ -28,13 +32,14 @@ from triolet.ports.events import (
     RunCompleted,
     RunFailed,
     RunInterrupted,
+    RunSuspended,
     TextDelta,
     Trace,
     TurnBegan,
     TurnEnded,
     TurnInterrupted,
 )
-from triolet.ports.identity import AgentId, CallId, ConversationId, Instant, RunId
+from triolet.ports.identity import AgentId, CallId, ConversationId, Instant, Principal, RequestId, RunId
 from triolet.ports.messages import CallDefect, Media, Text, ToolCall
 from triolet.ports.outcomes import ToolFailure, ToolRejected, ToolSuccess
 from triolet.ports.records import RunFailure, RunSettled
@@ -44,6 +49,7 @@ from triolet.ports.usage import Usage, UsageTotals
 _TRACE = Trace(run=RunId("r1"), conversation=ConversationId("c1"), agent=AgentId("a1"))
 _START = 1_700_000_000_000_000
 _CALL = ToolCall(id=CallId("r1-1-0"), name="add", arguments=JsonText('{"a":1,"b":[2,3]}'))
+_BOSS = Principal(name="boss")
 _USAGE = Usage(input_tokens=1_200, output_tokens=30, cache_read_tokens=1_000)
 _TOTALS = UsageTotals(calls=2, input_tokens=2_400, output_tokens=60, cache_read_tokens=2_000)
 _SETTLED = RunSettled(run=RunId("r1"), status="completed", usage=_TOTALS, turns=2, output=JsonText('"6"'))
@@ -224,6 +230,43 @@ def test_the_last_line_says_how_it_ended(
     assert timeline.terminal is event
 
 
+def _asked(summary: str) -> ApprovalRequest:
+    return ApprovalRequest(
+        id=RequestId("q1"),
+        run=_TRACE.run,
+        conversation=_TRACE.conversation,
+        agent=_TRACE.agent,
+        call=_CALL.id,
+        tool="pay",
+        principal=_BOSS,
+        summary=summary,
+        targets=(),
+        risk="high",
+        preview="{}",
+        arguments=Digest("d"),
+        expires_at=None,
+        denial="terminal",
+    )
+
+
+def test_approvals_and_a_suspension_are_shown() -> None:
+    make = _Script()
+    page = _shown(
+        [
+            make(ApprovalAsked, request=_asked("pay 10 into A1")),
+            make(
+                ApprovalGiven, call=_CALL.id, verdict="approved", source="grant", by=Principal(name="boss"), reason=""
+            ),
+            make(RunSuspended, requests=(_asked("x"),), usage=UsageTotals(), turns=1),
+        ]
+    )
+    assert [line[10:] for line in page.splitlines()] == [
+        "waits     pay · high risk · pay 10 into A1",
+        "approved  by boss (grant)",
+        "suspended waits for 1 answer · 0.02 s · 1 turn · 0 calls",
+    ]
+
+
 def _hostile(poison: str) -> list[Event]:
     """Every text that comes from outside holds `poison`."""
     make = _Script()
@@ -250,6 +293,15 @@ def _hostile(poison: str) -> list[Event]:
         make(CallEnded, turn=1, call=spoilt.id, tool=poison, outcome=ToolRejected(reason="denied", detail=poison)),
         make(CallEnded, turn=1, call=spoilt.id, tool=poison, outcome=ToolFailure(type=poison, payload=json_poison)),
         make(TurnInterrupted, turn=2, attempt=1, reason=poison, usage=Usage()),
+        make(ApprovalAsked, request=_asked(poison)),
+        make(
+            ApprovalGiven,
+            call=_CALL.id,
+            verdict="denied",
+            source="approver",
+            by=Principal(name=poison),
+            reason=poison,
+        ),
         make(
             RunFailed,
             settlement=RunSettled(run=RunId("r1"), status="failed", usage=UsageTotals(), turns=1),

@@ -1,4 +1,4 @@
-"""Conversations that span runs: one writer, one run at a time, and what a lost owner left is settled before all else."""
+"""Conversations that span runs: one writer, one run at a time, and what a lost owner left is settled first."""
 
 from typing import Any
 
@@ -47,9 +47,7 @@ AGENT = talker(look, act)
 HERE = Address(tenant=ANONYMOUS.tenant, conversation=ConversationId("c"))
 
 
-async def test_runs_of_one_conversation_share_its_history(
-    world: World, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_runs_of_one_conversation_share_its_history(world: World, autojump_clock: trio.testing.MockClock) -> None:
     other = talker(id="other", instructions="Be someone else.")
     model = script(turn("One.", call("look")), turn("Two."), turn("Three."))
     async with world.kernel(AGENT, other, model=model) as kernel, kernel.conversation("c") as conversation:
@@ -332,9 +330,7 @@ async def test_a_one_shot_conversation_is_dropped(world: World, autojump_clock: 
         assert world.store.alive() == []
 
 
-async def test_bad_input_leaves_no_one_shot_conversation(
-    world: World, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_bad_input_leaves_no_one_shot_conversation(world: World, autojump_clock: trio.testing.MockClock) -> None:
     async with world.kernel(AGENT, model=script()) as kernel:
         with pytest.raises(Misuse):
             await kernel.run(AGENT, "a\ud800")

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triolet.adapters.cli.demo.answer import Answer, Ledger, Made, answer_from, reply_type
+from triolet.adapters.cli.demo.answer import Ledger, Made, Reply, answer_from, read_reply, reply_codec
 from triolet.adapters.cli.demo.folder import FileUnavailable, Folder, UnusableFolder, open_folder
 from triolet.adapters.cli.demo.mentions import mentions
 from triolet.adapters.cli.demo.tools import find_text, make_toolkit
+from triolet.ports.errors import InvalidValue
 from triolet.ports.events import CallEnded, Trace, TurnEnded
 from triolet.ports.identity import AgentId, CallId, ConversationId, Instant, RunId
 from triolet.ports.messages import ToolCall
 from triolet.ports.outcomes import Outcome, ToolFailure, ToolSuccess
-from triolet.ports.schema import codec_for
 from triolet.ports.strict_json import JsonText
 from triolet.ports.usage import Usage
 
-_NAMES = ("PLAN.md", "a b.md", "deep/notes.md", "deep/x.md", "notes.txt", "plan.md", "x.md")
+_NAMES = ("0", "PLAN.md", "a b.md", "deep/notes.md", "deep/x.md", "notes.txt", "plan.md", "x.md")
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,7 @@ _NAMES = ("PLAN.md", "a b.md", "deep/notes.md", "deep/x.md", "notes.txt", "plan.
         ("plan.md, then PLAN.md", ["plan.md", "PLAN.md"], " , then  ", '"plan.md", then "PLAN.md"'),
         ("x.md.old, my-x.md, /x.md, x.mdx", [], "x.md.old, my-x.md, /x.md, x.mdx", "x.md.old, my-x.md, /x.md, x.mdx"),
         ("Nothing here", [], "Nothing here", "Nothing here"),
+        ("x.md\ue000 and 0", ["x.md", "0"], "   and  ", '"x.md"  and "0"'),
     ],
 )
 def test_mentions(question: str, names: list[str], rest: str, marked: str) -> None:
@@ -59,6 +60,8 @@ def test_any_question_can_be_read(question: str, names: list[str]) -> None:
     found = mentions(question, names)
     assert set(found.names) <= set(names)
     assert "\ue000" not in found.rest + found.marked
+    if not found.names:
+        assert found.rest == found.marked
 
 
 # --- sure or not ---------------------------------------------------------------------------------------------------
@@ -79,76 +82,87 @@ _FOUND = Made(
 _READ = Made(
     tool="read_passage",
     arguments={"file": "apples.md", "line": 1},
-    returned={"file": "apples.md", "text": "Apples are red,\nand green ones are sour."},
+    returned={"file": "apples.md", "passage": "Apples are red,\nand green ones are sour."},
 )
 _FAILED = Made(tool="count_words", arguments={"file": "apples.md"}, returned=None)
 
 
-def _weighed(question: str, made: list[Made], **reply: Any) -> Answer:
-    return answer_from(reply_type(_FOLDER)(**reply), question, _FOLDER, made)
+_WORDS = Reply(by="count_words", file="apples.md", words=8)
+_FILES = Reply(by="list_files", files=2)
+_FILE = Reply(by="search", file="apples.md")
+_PASSAGE = Reply(by="read_passage", file="apples.md", passage="Apples are red,")
 
 
 @pytest.mark.parametrize(
     ("question", "made", "reply"),
     [
-        ("How many words are in apples.md?", [_COUNTED], {"file": "apples.md", "words": 8}),
-        ("how many words does APPLES.MD have", [_LISTED, _COUNTED], {"file": "apples.md", "words": 8}),
-        ("Please count the words of the file apples.md", [_COUNTED], {"file": "apples.md", "words": 8}),
-        ("What is the word count of apples.md?", [_COUNTED], {"file": "apples.md", "words": 8, "quote": ""}),
-        ("How many files are there?", [_LISTED], {"files": 2}),
-        ("Which file mentions green ones?", [_FOUND], {"file": "apples.md"}),
-        ("What file contains 'green ones'?", [_FOUND], {"file": "apples.md", "files": 1, "quote": "green ones"}),
-        ("What does apples.md say?", [_READ], {"file": "apples.md", "quote": "Apples are red,"}),
-        ("How does apples.md begin?", [_READ], {"quote": "Apples are red,"}),
+        ("How many words are in apples.md?", [_COUNTED], _WORDS),
+        ("how many words does APPLES.MD have", [_LISTED, _COUNTED], _WORDS),
+        ("Please count the words of the file apples.md", [_COUNTED], _WORDS),
+        ("What is the word count of apples.md?", [_COUNTED], _WORDS),
+        ("How many files are there?", [_LISTED], _FILES),
+        ("Which file mentions green ones?", [_FOUND], _FILE),
+        ("What file contains 'green ones'?", [_FOUND], _FILE),
+        ("What does apples.md say?", [_READ], _PASSAGE),
+        ("How does apples.md begin?", [_COUNTED, _READ], _PASSAGE),
     ],
 )
-def test_an_answer_that_a_tool_returned_is_sure(question: str, made: list[Made], reply: dict[str, Any]) -> None:
-    answer = _weighed(question, made, **reply)
+def test_an_answer_that_a_tool_returned_is_sure(question: str, made: list[Made], reply: Reply) -> None:
+    answer = answer_from(reply, question, _FOLDER, made)
     assert answer.sure, answer.why
     assert answer.why == f"{made[-1]} returned it"
     assert answer.tried == tuple(str(call) for call in made)
+    assert attrs.asdict(answer).items() >= attrs.asdict(reply).items()
 
 
 @pytest.mark.parametrize(
     ("question", "made", "reply", "why"),
     [
-        ("How many words are in apples.md?", [_COUNTED], {}, "it claims nothing"),
-        ("How many words are in apples.md?", [], {"file": "apples.md", "words": 8}, "no call"),
-        ("How many words are in apples.md?", [_FAILED], {"file": "apples.md", "words": 8}, "no call"),
-        ("How many words are in apples.md?", [_COUNTED], {"file": "apples.md", "words": 9}, "no call"),
-        ("How many words are in apples.md?", [_COUNTED], {"file": "pears.txt", "words": 8}, "no call"),
-        ("How many words are in apples.md?", [_COUNTED], {"file": "apples.md", "words": 8, "quote": "x"}, "no call"),
-        ("How many words are in apples.md?", [_COUNTED], {"file": "apples.md", "words": 8, "files": 1}, "no call"),
-        ("How many words are in pears.txt?", [_COUNTED], {"file": "apples.md", "words": 8}, "the files"),
-        ("How many words are in apples.md and pears.txt?", [_COUNTED], {"file": "apples.md", "words": 8}, "the files"),
-        ("How many words are there?", [_COUNTED], {"file": "apples.md", "words": 8}, "the files"),
-        ("Who wrote apples.md?", [_COUNTED], {"file": "apples.md", "words": 8}, "what the question asks for"),
-        ("How many words are not in apples.md?", [_COUNTED], {"file": "apples.md", "words": 8}, "'not'"),
-        ("How many words in apples.md start with b?", [_COUNTED], {"file": "apples.md", "words": 8}, "'start'"),
-        ("How many words are in other.md?", [_COUNTED], {"file": "apples.md", "words": 8}, "the files"),
-        ("How many files are there?", [_LISTED], {"files": 3}, "no call"),
-        ("How many files are longer than a page?", [_LISTED], {"files": 2}, "'longer'"),
-        ("Which files are there?", [_LISTED], {"files": 2}, "what the question asks for"),
-        ("Which file mentions red ones?", [_FOUND], {"file": "apples.md"}, "the text that was searched for"),
-        ("Which file mentions green ones and blue?", [_FOUND], {"file": "apples.md"}, "'and'"),
-        ("Which files mention green ones?", [_FOUND], {"file": "apples.md"}, "what the question asks for"),
-        ("Which file mentions green ones?", [_FOUND], {"file": "pears.txt"}, "no call"),
-        ("Which file mentions green ones?", [_FOUND], {"file": "apples.md", "quote": "made up"}, "no call"),
-        ("What does apples.md say?", [_READ], {"file": "apples.md"}, "no call"),
-        ("What does apples.md say?", [_READ], {"file": "apples.md", "quote": "Apples are blue"}, "no call"),
-        ("What does apples.md say about pears?", [_READ], {"quote": "Apples are red,"}, "'about'"),
-        ("What is the capital of France?", [_LISTED], {"files": 2}, "what the question asks for"),
+        ("How many words are in apples.md?", [_COUNTED], Reply(by="nothing"), "it claims nothing"),
+        ("How many words are in apples.md?", [], _WORDS, "no call"),
+        ("How many words are in apples.md?", [_FAILED], _WORDS, "no call"),
+        ("How many words are in apples.md?", [_LISTED], _WORDS, "no call"),
+        ("How many words are in apples.md?", [_COUNTED], attrs.evolve(_WORDS, words=9), "no call"),
+        ("How many words are in apples.md?", [_COUNTED], attrs.evolve(_WORDS, file="pears.txt"), "no call"),
+        ("How many words are in pears.txt?", [_COUNTED], _WORDS, "the files"),
+        ("How many words are in apples.md and pears.txt?", [_COUNTED], _WORDS, "the files"),
+        ("How many words are there?", [_COUNTED], _WORDS, "the files"),
+        ("How many words are in other.md?", [_COUNTED], _WORDS, "the files"),
+        ("Who wrote apples.md?", [_COUNTED], _WORDS, "what the question asks for"),
+        ("How many words are not in apples.md?", [_COUNTED], _WORDS, "'not'"),
+        ("How many words in apples.md start with b?", [_COUNTED], _WORDS, "'start'"),
+        ("How many files are there?", [_LISTED], attrs.evolve(_FILES, files=3), "no call"),
+        ("How many files are longer than a page?", [_LISTED], _FILES, "'longer'"),
+        ("Which files are there?", [_LISTED], _FILES, "what the question asks for"),
+        ("What is the capital of France?", [_LISTED], _FILES, "what the question asks for"),
+        ("Which file mentions red ones?", [_FOUND], _FILE, "the text that was searched for"),
+        ("Which file mentions green ones and blue?", [_FOUND], _FILE, "'and'"),
+        ("Which files mention green ones?", [_FOUND], _FILE, "what the question asks for"),
+        ("Which file mentions green ones?", [_FOUND], attrs.evolve(_FILE, file="pears.txt"), "no call"),
+        ("What does apples.md say?", [_READ], attrs.evolve(_PASSAGE, passage="Apples are blue"), "no call"),
+        ("What does apples.md say about pears?", [_READ], _PASSAGE, "'about'"),
+        (
+            "What does apples.md say?",
+            [attrs.evolve(_READ, arguments={"file": "apples.md", "line": 2})],
+            _PASSAGE,
+            "where the question begins to read",
+        ),
     ],
 )
-def test_what_no_rule_covers_is_not_sure(question: str, made: list[Made], reply: dict[str, Any], why: str) -> None:
-    answer = _weighed(question, made, **reply)
+def test_what_no_rule_covers_is_not_sure(question: str, made: list[Made], reply: Reply, why: str) -> None:
+    answer = answer_from(reply, question, _FOLDER, made)
     assert not answer.sure
     assert why in answer.why
 
 
-def test_a_passage_that_begins_elsewhere_is_not_what_the_file_says() -> None:
-    later = attrs.evolve(_READ, arguments={"file": "apples.md", "line": 2})
-    assert not _weighed("What does apples.md say?", [later], quote="Apples are red,").sure
+@pytest.mark.parametrize("reply", [_WORDS, _FILES, _FILE, _PASSAGE, Reply(by="nothing")])
+def test_a_reply_is_read_from_the_fields_of_its_tool(reply: Reply) -> None:
+    codec = reply_codec(_FOLDER)
+    said = {name: value for name, value in attrs.asdict(reply).items() if value is not None}
+    assert read_reply(codec.decode(said)) == reply
+    for wrong in ({**said, "by": "guessing"}, {**said, "more": 1}, {**said, "file": "other.md"}):
+        with pytest.raises(InvalidValue):
+            codec.decode(wrong)
 
 
 def test_calls_read_like_calls() -> None:
@@ -179,18 +193,18 @@ def test_the_ledger_keeps_what_whole_results_said() -> None:
 
 
 def test_file_names_are_an_enumeration_in_every_schema() -> None:
-    reply = codec_for(reply_type(_FOLDER)).schema["properties"]
-    assert "'enum': ['apples.md', 'pears.txt']" in str(reply)
+    names = "'enum': ['apples.md', 'pears.txt']"
+    assert str(reply_codec(_FOLDER).schema).count(names) == 3
     schemas = {tool.name: str(tool.input.schema) for tool in make_toolkit(_FOLDER)}
-    assert "'enum': ['apples.md', 'pears.txt']" in schemas["count_words"]
-    assert "'enum': ['apples.md', 'pears.txt']" in schemas["read_passage"]
+    assert names in schemas["count_words"]
+    assert names in schemas["read_passage"]
 
 
 def test_one_file_is_enough(tmp_path: Path) -> None:
     (tmp_path / "only.md").write_text("one two", encoding="utf-8")
     folder = open_folder(tmp_path)
     assert folder.default_name == "only.md"
-    assert reply_type(folder)(file="only.md").words is None
+    assert read_reply(reply_codec(folder).decode({"by": "search", "file": "only.md"})).file == "only.md"
     assert len(make_toolkit(folder)) == 4
 
 
@@ -229,7 +243,7 @@ def test_a_file_that_vanishes_grows_or_turns_into_something_else(tmp_path: Path)
             problems[error.file] = error.problem
     assert problems == {"gone.md": "unreadable", "grown.md": "too large", "fifo.md": "not plain files"}
     # A search goes on without them.
-    assert find_text(folder, "COPPER").names == ("fine.md",)
+    assert find_text(folder, "COPPER", _ignored).names == ("fine.md",)
 
 
 def test_looking_at_a_folder_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,11 +256,17 @@ def test_looking_at_a_folder_is_bounded(tmp_path: Path, monkeypatch: pytest.Monk
     assert folder.left_out == {"beyond the first 64 MiB": 5, "or more beyond 20,000 entries": 1}
 
 
+def _ignored(_: int) -> None:
+    pass
+
+
 def test_results_are_bounded(tmp_path: Path) -> None:
     for number in range(60):
         (tmp_path / f"{number:02}.md").write_text(f"{'x' * 500} needle {'y' * 500}", encoding="utf-8")
     folder = open_folder(tmp_path)
-    found = find_text(folder, "needle")
+    notes: list[int] = []
+    found = find_text(folder, "needle", notes.append)
+    assert notes == [50]
     assert (found.files, len(found.names)) == (60, 5)
     assert len(found.passage) < 100
 

@@ -93,5 +93,5 @@ def test_requirements_as_a_table_name_cases_and_milestones(capfd: pytest.Capture
     assert main(["requirements"]) == 0
     out = capfd.readouterr().out
     assert len(out.splitlines()) == len(CATALOGUE) + 1
-    assert "[approval]" in out
+    assert "[durable]" in out
     assert out.splitlines()[-1].startswith(f"{len(CATALOGUE)} requirements: ")

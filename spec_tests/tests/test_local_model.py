@@ -271,17 +271,23 @@ trio.run(main)
 async def test_the_server_goes_when_its_parent_is_killed() -> None:
     parent = await trio.lowlevel.open_process([sys.executable, "-c", _PARENT], stdout=PIPE)
     assert parent.stdout is not None
-    async with parent.stdout:
-        assert await parent.stdout.receive_some() == b"open\n"
+    try:
+        heard = b""
+        while not heard.endswith(b"\n"):
+            more = await parent.stdout.receive_some()
+            assert more, "the parent died before the model was open"
+            heard += more
         (server,) = servers(parent.pid)
         watched = os.pidfd_open(server)
-        try:
-            parent.send_signal(signal.SIGKILL)
-            await parent.wait()
-            with trio.fail_after(30):
-                await trio.lowlevel.wait_readable(watched)
-        finally:
-            os.close(watched)
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        await parent.wait()
+        await parent.stdout.aclose()
+    try:
+        with trio.fail_after(30):
+            await trio.lowlevel.wait_readable(watched)
+    finally:
+        os.close(watched)
 
 
 @needs_model

@@ -1,6 +1,7 @@
 """The run machine under generated observations and records: it never leaves its table, and always leads on.
 
-Two generators. The first is an honest interpreter: it does what plans call for, in any order and with any ending, and is
+Two generators. The first is an honest interpreter: it does what plans call for, in any order and with any ending, and
+is
 stopped, lost or taken over at any point. The second writes arbitrary records, most of them wrong.
 """
 
@@ -148,7 +149,9 @@ class _Honest(RuleBasedStateMachine):
             assert records[-1].failure.code == "tools-forbidden"
         elif spent + len(names) > open_limits(self.log).max_tool_calls:
             # RUN-018: never recorded as pending.
-            assert [type(record) for record in records[: 1 + len(names)]] == [ModelResponded] + [ToolSettled] * len(names)
+            assert [type(record) for record in records[: 1 + len(names)]] == [ModelResponded] + [ToolSettled] * len(
+                names
+            )
             assert self.state.phase != "batch"
         if self.state.run is not None:
             assert self.state.run.usage == usage_before.plus(usage)
@@ -234,11 +237,11 @@ class _Honest(RuleBasedStateMachine):
         self.refused = {}
 
     @precondition(lambda self: self.state.phase in ("seam", "answered"))
-    @rule(source=st.sampled_from(["steering", "follow-up", "user"]))
-    def input_enters(self, source: Any) -> None:
-        self.write(
-            InputTaken(id=InputId("i"), source=source, author="a", offered_at=AT, parts=(Text(text="more"),))
-        )
+    @rule(data=st.data())
+    def input_enters(self, data: st.DataObject) -> None:
+        fits = ["steering", "joined"] if self.state.phase == "seam" else ["steering", "joined", "follow-up"]
+        source: Any = data.draw(st.sampled_from(fits))
+        self.write(InputTaken(id=InputId("i"), source=source, author="a", offered_at=AT, parts=(Text(text="more"),)))
 
     def write(self, record: Record) -> None:
         self.state = advance(self.state, record)
@@ -265,7 +268,19 @@ class _Honest(RuleBasedStateMachine):
             assert not actions
             assert self.state.phase in ("new", "idle")
         elif self.state.phase != "batch":
-            assert len(actions) == 1
+            [action] = actions
+            if isinstance(action, AskModel):
+                # What is asked for can be written down when it comes.
+                run = open_run(self.state).started.run
+                reply = ResponseReduced(
+                    attempt=action.attempt,
+                    model="m",
+                    message=message(turn=action.turn, run=run, text="x"),
+                    finish="stop",
+                    usage=Usage(),
+                    forbidden=False,
+                )
+                fold(decided(self.state, reply), self.state)
         else:
             # What keeps a batch open is a call that may run, and it is among the actions; or it is not yet judged.
             assert actions

@@ -33,6 +33,7 @@ from tests.machine_moves import (
     seam,
 )
 from tests.record_values import values_of
+from tests.test_approval_machine import ILLEGAL
 from triolet.kernel.machine import guards as g
 from triolet.kernel.machine.advance import IllegalRecord, advance
 from triolet.kernel.machine.state import NEW, ConversationState, Phase
@@ -137,8 +138,12 @@ ROWS: dict[tuple[Phase, type[Record]], Row] = {
 }
 
 
+# The rows of approval and grants have their examples and refusals in test_approval_machine.
+ASKING = (r.ApprovalRequested, r.ApprovalDecided, r.GrantGiven, r.GrantRevoked)
+
+
 def test_the_examples_cover_the_table() -> None:
-    assert ROWS.keys() == TABLE.keys()
+    assert ROWS.keys() == {(phase, family) for phase, family in TABLE if family not in ASKING}
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=[f"{phase}-{family.kind}" for phase, family in ROWS])
@@ -167,6 +172,16 @@ def test_the_other_way_through_a_row(state: ConversationState, record: Record, p
     assert advance(state, record).phase == phase
 
 
+def batch_over_budget() -> ConversationState:
+    """Two calls where one is allowed, in a log whose writer forgot to refuse them."""
+    return after(responds("a", "b"), state=seam(limits=limits(max_tool_calls=1)))
+
+
+def batch_in_grace() -> ConversationState:
+    """A call in the grace turn, in a log whose writer forgot to refuse it."""
+    return after(responds(turn=2, message=message("a", turn=2)), state=grace())
+
+
 # One or more refusals for each guard of the table.
 Refusal = tuple[Callable[[], ConversationState], Record]
 REFUSALS: dict[g.Guard, tuple[Refusal, ...]] = {
@@ -181,7 +196,8 @@ REFUSALS: dict[g.Guard, tuple[Refusal, ...]] = {
     g.opens_a_run: tuple(
         (lambda: after(owned(), state=opening()), taken(source)) for source in ("steering", "follow-up", "correction")
     ),
-    g.not_a_correction: ((seam, taken("correction")),),
+    g.enters_at_a_seam: tuple((seam, taken(source)) for source in ("correction", "follow-up", "user")),
+    g.continues_a_run: ((answer, taken("user")),),
     g.same_run: (
         (seam, ends(run=RunId("other"))),
         (seam, ends(turns=1)),
@@ -225,8 +241,8 @@ REFUSALS: dict[g.Guard, tuple[Refusal, ...]] = {
         (lambda: batch("a"), decides(turn=2)),
     ),
     g.tools_allowed: (
-        (lambda: batch_over_budget(), decides((FIRST, "readonly"))),
-        (lambda: batch_in_grace(), decides((CallId("r-2-0"), "readonly"), turn=2)),
+        (batch_over_budget, decides((FIRST, "readonly"))),
+        (batch_in_grace, decides((CallId("r-2-0"), "readonly"), turn=2)),
     ),
     g.decides_open_calls: (
         (lambda: batch("a"), decides((SECOND, "readonly"))),
@@ -268,18 +284,15 @@ REFUSALS: dict[g.Guard, tuple[Refusal, ...]] = {
 }
 
 
-def batch_over_budget() -> ConversationState:
-    """Two calls where one is allowed, in a log whose writer forgot to refuse them."""
-    return after(responds("a", "b"), state=seam(limits=limits(max_tool_calls=1)))
-
-
-def batch_in_grace() -> ConversationState:
-    """A call in the grace turn, in a log whose writer forgot to refuse it."""
-    return after(responds(turn=2, message=message("a", turn=2)), state=grace())
-
-
 def test_every_guard_of_the_table_has_a_refusal() -> None:
-    assert {guard for move in TABLE.values() for guard in move.guards} == REFUSALS.keys()
+    approval = {
+        guard
+        for state, record, _ in ILLEGAL
+        if (state.phase, type(record)) in TABLE
+        for guard in TABLE[state.phase, type(record)].guards
+        if guard(state, record) is not None
+    }
+    assert {guard for move in TABLE.values() for guard in move.guards} == REFUSALS.keys() | approval
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,10 @@ async def test_an_error_anywhere_in_the_stream_fails_the_run_and_nothing_runs(
     assert not world.of(ModelResponded)
     [interrupted] = world.of(ModelInterrupted)
     # What had arrived is there for audit; what it cost is charged, from below.
-    assert interrupted.text == ["", "", "Let me ", "Let me act."][min(after or 0, 2) if after is None else min(after, 2) + 1]
+    assert (
+        interrupted.text
+        == ["", "", "Let me ", "Let me act."][min(after or 0, 2) if after is None else min(after, 2) + 1]
+    )
     assert interrupted.usage.at_least
     assert result.usage.at_least
     assert (interrupted.usage.input_tokens > 0) == (after == 6)

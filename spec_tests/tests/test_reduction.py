@@ -1,5 +1,6 @@
 """The response reducer: one complete response, or one typed error, and never a runnable call out of a cut response."""
 
+import itertools
 import json
 from typing import Any, get_args
 
@@ -98,7 +99,9 @@ def test_arguments_are_kept_byte_for_byte() -> None:
     assert called(sent[:9], sent[9:]).arguments == sent
 
 
-@pytest.mark.parametrize("raw", ["{", '{"a":', "[1,", "nope", "{'a': 1}", '{"a":NaN}', '{"a":1,"a":2}', "{}{}", "\ud800"])
+@pytest.mark.parametrize(
+    "raw", ["{", '{"a":', "[1,", "nope", "{'a': 1}", '{"a":NaN}', '{"a":1,"a":2}', "{}{}", "\ud800"]
+)
 def test_f_004_bad_json_blocks_that_call_alone(raw: str) -> None:
     response = reduced(
         CallOpened(index=0, name="add"),
@@ -306,7 +309,7 @@ def test_however_arguments_are_chunked_they_are_the_same(value: dict[str, Any], 
     sent = json.dumps(value)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(sent)), max_size=4)))
     places = [0, *cuts, len(sent)]
-    chunks = [sent[a:b] for a, b in zip(places, places[1:], strict=False)]
+    chunks = [sent[a:b] for a, b in itertools.pairwise(places)]
     assert called(*chunks) == called(sent)
     assert called(sent).arguments == sent
 

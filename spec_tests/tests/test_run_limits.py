@@ -1,4 +1,4 @@
-"""Limits of a run: what is forbidden is never run, exhaustion never looks like success, and the conversation goes on."""
+"""Limits of a run: what is forbidden never runs, exhaustion never looks like success, the conversation goes on."""
 
 from typing import Any
 
@@ -275,13 +275,11 @@ async def test_the_time_limit_is_hard_and_typed(world: World, autojump_clock: tr
     assert (interrupted.reason, interrupted.text) == ("deadline", "x")
 
 
-async def test_without_a_time_limit_a_run_may_take_a_week(
-    world: World, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_without_a_time_limit_a_run_may_take_a_week(world: World, autojump_clock: trio.testing.MockClock) -> None:
     @tool(execution="readonly", timeout=1_000_000)
     async def wait() -> None:
         """Wait."""
-        await trio.sleep(604_800)
+        await trio.sleep_forever()
 
     agent = talker(wait, policy=Policy(max_seconds=None))
     async with one_agent(World(), agent, turn(call("wait")), turn("Done.")) as (kernel, _):

@@ -182,8 +182,19 @@ async def test_an_answer_that_does_not_decode_is_corrected_once_told(
 
 @pytest.mark.parametrize(
     "bad",
-    ["", "three", "{}", '{"words": 1.0}', '{"words": 9007199254740993}', '{"words": 1, "words": 2}', "[" * 10_000]
-    + ['{"words": 1, "extra": 0}', '{"words": NaN}', '```json\n{"words": 1}\n```', '"\\ud800"'],
+    [
+        "",
+        "three",
+        "{}",
+        '{"words": 1.0}',
+        '{"words": 9007199254740993}',
+        '{"words": 1, "words": 2}',
+        "[" * 10000,
+        '{"words": 1, "extra": 0}',
+        '{"words": NaN}',
+        '```json\n{"words": 1}\n```',
+        '"\\ud800"',
+    ],
 )
 async def test_no_invalid_answer_becomes_success(
     world: World, autojump_clock: trio.testing.MockClock, bad: str
@@ -200,9 +211,7 @@ async def test_no_invalid_answer_becomes_success(
         result.output  # noqa: B018
 
 
-async def test_the_grace_turn_may_give_the_right_answer(
-    world: World, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_the_grace_turn_may_give_the_right_answer(world: World, autojump_clock: trio.testing.MockClock) -> None:
     agent = asker(policy=Policy(max_turns=1))
     async with one_agent(world, agent, turn("three"), turn('{"words": 3}')) as (kernel, _):
         result = await kernel.run(agent, QUESTION)
@@ -275,9 +284,7 @@ async def test_instructions_are_rendered_once_and_recorded(
     assert len(calls) == callable(instructions)
 
 
-async def test_the_run_is_told_who_asks_and_until_when(
-    world: World, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_the_run_is_told_who_asks_and_until_when(world: World, autojump_clock: trio.testing.MockClock) -> None:
     agent = talker(policy=Policy(max_seconds=90))
     async with one_agent(world, agent, turn("ok")) as (kernel, _):
         await kernel.run(agent, "hello", author="Ada")

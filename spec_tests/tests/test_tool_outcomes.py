@@ -1,6 +1,6 @@
 """What becomes of a tool call: the one table of outcomes, whatever a model sends and whatever a handler does."""
 
-import datetime
+import datetime as dt
 import json
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -83,7 +83,7 @@ async def act(what: str, n: Annotated[int, Ge(0)] = 0) -> int:
         case "fail":
             raise Full(free=n, note=SECRET)
         case "subclass":
-            raise Fuller(free=n)
+            raise Fuller(free=n, note=SECRET)
         case "bad failure":
             raise Full(free="none")  # type: ignore[arg-type]  # that is the point
         case "break":
@@ -108,7 +108,7 @@ class Fuller(Full):
     [
         ("work", "success"),
         ("fail", "failure"),
-        ("subclass", "defect"),
+        ("subclass", "failure"),
         ("bad failure", "defect"),
         ("break", "defect"),
         ("lie", "defect"),
@@ -327,7 +327,7 @@ BAD_VALUES: dict[str, Callable[[], Any]] = {
     "NaN inside": lambda: {"a": [1, float("nan")]},
     "bytes": lambda: b"bytes",
     "a set": lambda: {1, 2},
-    "a date": lambda: datetime.date(2024, 1, 1),
+    "a date": lambda: dt.date(2024, 1, 1),
     "itself": _cycle,
     "itself twice": _double_cycle,
     "too deep": _deep,

@@ -12,7 +12,7 @@ import trio.testing
 
 from tests.kernel_world import World, one_agent, shown_outcomes, talker
 from triolet.adapters.scripted_model import call, turn
-from triolet.kernel import Agent, Aborted, Kernel, Policy, ToolContext, tool
+from triolet.kernel import Aborted, Agent, Kernel, Policy, ToolContext, tool
 from triolet.kernel.runtime import Runtime
 from triolet.ports.events import CallBegan, CallEnded, CallProgressed
 from triolet.ports.outcomes import ToolDefect, ToolSuccess, ToolUnknownOutcome

@@ -1,4 +1,4 @@
-"""The event source: ordered, bounded, and never a reason for a run to wait; the terminal event is exactly one and last."""
+"""The event source: ordered, bounded, and never a reason for a run to wait; one terminal event, and it is the last."""
 
 from typing import Any
 
@@ -316,9 +316,7 @@ async def test_the_timeline_of_a_run(world: World, autojump_clock: trio.testing.
     ]
 
 
-async def test_no_event_is_seen_before_its_record_is_true(
-    world: World, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_no_event_is_seen_before_its_record_is_true(world: World, autojump_clock: trio.testing.MockClock) -> None:
     agent = talker(count)
     async with one_agent(world, agent, *TURNS) as (kernel, _):
         world.store.pauses = trio.lowlevel.checkpoint

@@ -97,10 +97,13 @@ class ApprovalDesk:
         if self._desk is None:
             self._given_up.add(request.id)
             return None
-        answer = await self._ask(self._desk, request, self._patience(request))
+        # Trio's clock measures the wait: a wall clock that is slewed meanwhile must not turn an expiry into a shrug.
+        patience = self._patience(request)
+        over = trio.current_time() + patience - EXPIRY_SLACK
+        answer = await self._ask(self._desk, request, patience)
         if answer is not None:
             return answer
-        if self._patience(request) <= EXPIRY_SLACK:
+        if trio.current_time() >= over:
             at = max(self._clock.now(), request.expires_at or self._clock.now())
             return ApprovalSilent(call=request.call, why="expired", at=at)
         self._given_up.add(request.id)

@@ -79,7 +79,11 @@ class Admission(Protocol):
         ...
 
     async def lookup(self, address: Address, offer: Offer) -> Admitted | None:
-        """Does: find an offer by its id. Reads only; raises nothing of its own."""
+        """Does: find an offer by its id.
+
+        Atomicity: one consistent view. Idempotency: reads. Ordering: none. Cancellation: nothing changed. Raises:
+        nothing of its own.
+        """
         ...
 
 
@@ -109,7 +113,8 @@ class Joining(Protocol):
     async def revert(self, address: Address) -> None:
         """Does: put everything that is claimed and not joined back, in its place (DUR-016).
 
-        Atomicity: all or none. Idempotency: again harmless. Cancellation: as above. Raises: nothing of its own.
+        Atomicity: all or none. Idempotency: again harmless. Ordering: each is where it was. Cancellation: as above.
+        Raises: nothing of its own.
         """
         ...
 

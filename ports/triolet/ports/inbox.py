@@ -37,6 +37,7 @@ class Inbox(Protocol):
     async def discard(self, requests: tuple[RequestId, ...]) -> None:
         """Does: forget answers that are on record or whose run has ended.
 
-        Atomicity: all or none. Idempotency: again harmless. Cancellation: forgotten or not. Raises: nothing of its own.
+        Atomicity: all or none. Idempotency: again harmless. Ordering: none. Cancellation: forgotten or not. Raises:
+        nothing of its own.
         """
         ...

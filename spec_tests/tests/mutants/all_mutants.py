@@ -1,8 +1,10 @@
 """Every mutant, every suite, and the subjects that have to pass it."""
 
+from tests.mutants.kernel_asking_mutants import ASKING_MUTANTS
 from tests.mutants.kernel_call_mutants import CALL_MUTANTS
 from tests.mutants.kernel_limit_mutants import LIMIT_MUTANTS
 from tests.mutants.kernel_run_mutants import RUN_MUTANTS
+from tests.mutants.kernel_steering_mutants import STEERING_MUTANTS
 from tests.mutants.model_mutants import MODEL_MUTANTS, Adapter, maker_of
 from tests.mutants.mutant import Mutant
 from tests.mutants.store_mutants import STORE_MUTANTS
@@ -26,4 +28,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *RUN_MUTANTS,
     *CALL_MUTANTS,
     *LIMIT_MUTANTS,
+    *ASKING_MUTANTS,
+    *STEERING_MUTANTS,
 )

@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from tests.mutants.mutant import Mutant, Patches, always, kernel_mutant
-from triolet.kernel.pipeline.judge import Runnable
+from triolet.kernel.pipeline.runnable import Runnable
 from triolet.ports.canonical import encode_text
 from triolet.ports.language_model import ModelUnavailable
 from triolet.ports.outcomes import (
@@ -25,15 +25,15 @@ def decodes_leniently(patches: Patches) -> None:
     """Input that breaks its schema reaches the handler as it is."""
 
     def judge(original: Any) -> Any:
-        def lenient(toolkit: Any, call: Any) -> Any:
-            judged = original(toolkit, call)
+        def lenient(toolkit: Any, call: Any, answer: Any) -> Any:
+            judged = original(toolkit, call, answer)
             if isinstance(judged, ToolInvalidInput) and judged.reason == "schema":
                 return Runnable(call=call, tool=toolkit.find(call.name), input=parse(call.arguments))
             return judged
 
         return lenient
 
-    patches.wrap("triolet.kernel.pipeline.judge._judge", judge)
+    patches.wrap("triolet.kernel.pipeline.judge._understood", judge)
 
 
 @kernel_mutant("CAP-004", "RUN-003")
@@ -41,13 +41,13 @@ def hands_json_to_handlers(patches: Patches) -> None:
     """A handler gets the JSON of its input, once it was found valid."""
 
     def judge(original: Any) -> Any:
-        def undecoded(toolkit: Any, call: Any) -> Any:
-            judged = original(toolkit, call)
+        def undecoded(toolkit: Any, call: Any, answer: Any) -> Any:
+            judged = original(toolkit, call, answer)
             return attrs.evolve(judged, input=parse(call.arguments)) if isinstance(judged, Runnable) else judged
 
         return undecoded
 
-    patches.wrap("triolet.kernel.pipeline.judge._judge", judge)
+    patches.wrap("triolet.kernel.pipeline.judge._understood", judge)
 
 
 @kernel_mutant("CAP-004", "TOOL-003")
@@ -133,10 +133,10 @@ def judges_and_starts_one_by_one(patches: Patches) -> None:
     """A call starts before the next one has been judged."""
 
     def judge(original: Any) -> Any:
-        def eager(toolkit: Any, calls: Any) -> Any:
+        def eager(toolkit: Any, action: Any) -> Any:
             judged: dict[Any, Any] = {}
-            for call in calls:
-                judged.update(original(toolkit, (call,)))
+            for call in action.calls:
+                judged.update(original(toolkit, attrs.evolve(action, calls=(call,))))
                 runnable = judged[call.id]
                 if isinstance(runnable, Runnable):
                     started: Any = runnable.tool.handler(runnable.input, None)  # type: ignore[arg-type]  # a mutant
@@ -146,7 +146,7 @@ def judges_and_starts_one_by_one(patches: Patches) -> None:
 
         return eager
 
-    patches.wrap("triolet.kernel.call_batch.judge", judge)
+    patches.wrap("triolet.kernel.call_batch.judge_freely", judge)
 
 
 @kernel_mutant("DUR-009")

@@ -49,7 +49,7 @@ def wants_a_model_for_all(patches: Patches) -> None:
 @kernel_mutant("CAP-002")
 def runs_strangers(patches: Patches) -> None:
     """Any agent may run, whether the kernel was opened with it or not."""
-    patches.wrap("triolet.kernel.kernel.Kernel._check_known", always(None))
+    patches.wrap("triolet.kernel.runtime.Runtime.check_known", always(None))
 
 
 @kernel_mutant("CAP-003")

@@ -54,6 +54,10 @@ class Patches(ExitStack):
         table: Any = TABLE
         self.enter_context(mock.patch.dict(table, {key: attrs.evolve(table[key], guards=())}))
 
+    def replace_item(self, table: Any, key: object, value: object) -> None:
+        """Replace one entry of a mapping."""
+        self.enter_context(mock.patch.dict(table, {key: value}))
+
 
 def kernel_mutant(*violates: str) -> Callable[[Callable[[Patches], None]], Mutant]:
     """Make a mutant of a function that patches the kernel."""

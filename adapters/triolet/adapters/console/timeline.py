@@ -15,6 +15,8 @@ from rich.console import Console
 from triolet.adapters.console.page import Page, Part
 from triolet.adapters.console.visible import visible_line
 from triolet.ports.events import (
+    ApprovalAsked,
+    ApprovalGiven,
     CallBegan,
     CallEnded,
     CallProgressed,
@@ -26,6 +28,7 @@ from triolet.ports.events import (
     RunCompleted,
     RunFailed,
     RunInterrupted,
+    RunSuspended,
     TerminalEvent,
     TextDelta,
     TurnBegan,
@@ -104,7 +107,13 @@ class Timeline:
                 self._call_ends(event)
             case Gap():
                 self._row("…", (f"{event.missed:,} live events were missed here", "dim"))
-            case RunCompleted() | RunFailed() | RunInterrupted():
+            case ApprovalAsked(request=request):
+                wanted = f" · {request.risk} risk · {_readable(request.summary)}"
+                self._row("waits", (request.tool, "bold"), (wanted, "yellow"))
+            case ApprovalGiven():
+                because = f" · {visible_line(event.reason)}" if event.reason else ""
+                self._row(event.verdict, (f"by {event.by.name} ({event.source}){because}", "dim"))
+            case RunCompleted() | RunFailed() | RunInterrupted() | RunSuspended():
                 self.terminal = event
                 self._run_ends(event)
 
@@ -137,20 +146,29 @@ class Timeline:
         self._row("✗" if failed else "✓", head, (took, "dim"), (f" → {text}", ""), lines=3)
 
     def _run_ends(self, event: TerminalEvent) -> None:
-        settled = event.settlement
-        counts = f"{self._now:.2f} s", _counted(settled.turns, "turn"), _counted(self._calls, "call")
-        sums: Part = ("".join(f" · {sum_}" for sum_ in (*counts, _tokens(settled.usage)) if sum_), "dim")
+        usage, turns = _sums(event)
+        counts = f"{self._now:.2f} s", _counted(turns, "turn"), _counted(self._calls, "call")
+        sums: Part = ("".join(f" · {sum_}" for sum_ in (*counts, _tokens(usage)) if sum_), "dim")
         match event:
             case RunCompleted():
                 early = "" if event.exhausted is None else f" · the limit on {event.exhausted} was reached"
                 self._row("done", ("completed", "bold green"), (early, "yellow"), sums)
             case RunFailed(failure=failure):
                 self._row("failed", (f"{failure.code}: {failure.detail}", "bold red"), sums)
-            case RunInterrupted():
+            case RunInterrupted(settlement=settled):
                 self._row("stopped", (settled.reason or "aborted", "bold yellow"), sums)
+            case RunSuspended(requests=requests):
+                waits = f"waits for {_counted(len(requests), 'answer')}"
+                self._row("suspended", (waits, "bold yellow"), sums)
 
     def _row(self, label: str, *parts: Part, lines: int = 4) -> None:
         self._page.row(self._now, label, *parts, lines=lines)
+
+
+def _sums(event: TerminalEvent) -> tuple[UsageTotals, int]:
+    if isinstance(event, RunSuspended):
+        return event.usage, event.turns
+    return event.settlement.usage, event.settlement.turns
 
 
 def _input(parts: Iterable[MessagePart]) -> str:

@@ -64,7 +64,7 @@ async def open_openai_compatible(
         "Content-Type": "application/json",
         "Accept": "text/event-stream",
         "Accept-Encoding": "identity",
-        "Connection": "close",
+        "Connection": "close",  # see `connection`
     }
     if api_key is not None:
         if not _KEY.fullmatch(api_key):
@@ -75,7 +75,7 @@ async def open_openai_compatible(
         raise InvalidOption(option="extra", problem=f"the adapter itself sets {', '.join(sorted(taken))}")
     bodies = Bodies(BodyOptions(model=model, defaults=defaults, extra=extra, max_tokens_name=max_tokens_name))
     patience = httpx2.Timeout(connect=timeouts.connect, pool=timeouts.connect, write=timeouts.idle, read=None)
-    places = httpx2.Limits(max_connections=limits.connections, max_keepalive_connections=0)
+    places = httpx2.Limits(max_connections=limits.connections)
     async with httpx2.AsyncClient(
         headers=headers, timeout=patience, limits=places, trust_env=use_environment, follow_redirects=False
     ) as client:
@@ -118,7 +118,8 @@ def _endpoint(base_url: str) -> str:
     try:
         parts = urlsplit(base_url)
         usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
-    except ValueError:
+        httpx2.URL(base_url)
+    except (ValueError, httpx2.InvalidURL):
         usable = False
     if not usable or re.search(r"[\s?#@\\]", base_url):
         raise InvalidOption(

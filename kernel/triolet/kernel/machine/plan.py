@@ -122,7 +122,8 @@ def _before_stopping(run: RunState) -> tuple[Intake, ...]:
 def _at_seam(state: ConversationState) -> Plan:
     run = open_run(state)
     limit = run.limit_reached
-    if limit is not None and run.started.limits.exhaustion == "fail":
+    # The second can be where input came in after the answer of the grace turn: there is no turn left for it.
+    if (limit is not None and run.started.limits.exhaustion == "fail") or run.grace_used:
         return Plan(actions=(ReportBudgetSpent(),))
     ask = AskModel(
         turn=run.turn + 1,

@@ -21,7 +21,7 @@ MAX_QUESTION: Final = 500
 POLICY: Final = Policy(
     max_turns=5,
     max_tool_calls=8,
-    max_seconds=180.0,
+    max_seconds=600.0,
     exhaustion="final-answer",
     result_bytes=1_500,
 )

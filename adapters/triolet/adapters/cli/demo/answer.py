@@ -21,7 +21,8 @@ from triolet.ports.outcomes import ToolSuccess
 from triolet.ports.schema import Codec, Ge, Le, MaxLength, MinLength, codec_for
 from triolet.ports.strict_json import JsonValue, parse
 
-PASSAGE_CHARACTERS: Final = 120
+QUOTED_CHARACTERS: Final = 60
+"""A small model copies the beginning of a passage well, and makes up what it does not remember of the rest."""
 MAX_NUMBER: Final = 999_999_999
 
 # How each tool's question is asked. What is left of a question besides must be empty of meaning.
@@ -61,7 +62,7 @@ def reply_codec(folder: Folder) -> Codec[Any]:
     """
     file = file_name_type(folder)
     number = Annotated[int, Ge(0), Le(MAX_NUMBER)]
-    passage = Annotated[str, MinLength(1), MaxLength(PASSAGE_CHARACTERS)]
+    passage = Annotated[str, MinLength(1), MaxLength(QUOTED_CHARACTERS)]
     kinds = (
         _kind("count_words", file=file, words=number),
         _kind("list_files", files=number),

@@ -40,6 +40,7 @@ def _read(file: str, passage: str, said: str) -> WorkedExample:
     return _example(f'What does "{file}" say?', "read_passage", given, result, file=file, passage=said)
 
 
+# The order matters: what was shown last is likeliest to be done next. Counting is robust, so it takes the end.
 EXAMPLES: Final = (
     _count("apple.md", 312),
     _list("Notes_2.md", "apple.md", "b7-x.txt", "cake", "fig.csv", "oats.md", "pie/Peach.rst"),
@@ -47,10 +48,11 @@ EXAMPLES: Final = (
     _read("apple.md", "Apples are red. They grow on trees in the garden.", "Apples are red."),
     _count("b7-x.txt", 45),
     _search("salt", "salt and sugar", "cake", "apple.md"),
+    _read("cake", "# Cake with oats\n\nBake it for an hour. Then let it rest.", "# Cake with oats"),
     _count("PeachPie.rst", 88),
     _search("the moon", ""),
-    _read("cake", "# Cake with oats\n\nBake it for an hour. Then let it rest.", "# Cake with oats"),
     _count("q9zk3.md", 5120),
     _search("winter", "in winter we rest", "oats.md"),
+    _read("b7-x.txt", "Dear Anna, the ship came in on Monday. We sold all.", "Dear Anna, the ship came in on Monday."),
     _count("Notes_2.md", 1870),
 )

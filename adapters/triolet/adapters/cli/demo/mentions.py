@@ -12,8 +12,10 @@ from typing import Final
 
 import attrs
 
-# From a private use area: no name on offer has it, and it is taken out of questions.
-_MARK: Final = "\ue000"
+# Marks are single characters of a private use area. No name on offer has one, and none is left in a question, so that
+# whatever a mark stands for cannot be taken for text.
+_MARKS: Final = range(0xE000, 0xF900)
+_ANY_MARK: Final = re.compile("[\ue000-\uf8ff]")
 _QUOTES: Final = ('""', "''", "``", "\u201c\u201d", "\u2018\u2019")
 
 
@@ -32,22 +34,24 @@ class Mentions:
 def mentions(question: str, names: Iterable[str]) -> Mentions:
     """Find the files among `names` that `question` mentions."""
     spellings = _spellings(names)
-    text = question.replace(_MARK, " ")
+    text = _ANY_MARK.sub(" ", question)
     found: list[str] = []
     for flags in (re.NOFLAG, re.IGNORECASE):
         lowered = text.lower()
         # The longest first, so that "my notes.md" is not taken for "notes.md".
         for spelling, name in spellings:
             if spelling.lower() in lowered:
-                text, times = _as_word(spelling, flags).subn(f"{_MARK}{len(found)}{_MARK}", text)
+                text, times = _as_word(spelling, flags).subn(chr(_MARKS[len(found)]), text)
                 if times:
                     found.append(name)
-    marks = re.compile(f"{_MARK}([0-9]+){_MARK}")
-    order = [found[int(mark[1])] for mark in marks.finditer(text)]
+
+    def name_at(mark: re.Match[str]) -> str:
+        return found[_MARKS.index(ord(mark[0]))]
+
     return Mentions(
-        names=tuple(dict.fromkeys(order)),
-        rest=marks.sub(" ", text),
-        marked=marks.sub(lambda mark: json.dumps(found[int(mark[1])], ensure_ascii=False), text),
+        names=tuple(dict.fromkeys(name_at(mark) for mark in _ANY_MARK.finditer(text))),
+        rest=_ANY_MARK.sub(" ", text),
+        marked=_ANY_MARK.sub(lambda mark: json.dumps(name_at(mark), ensure_ascii=False), text),
     )
 
 

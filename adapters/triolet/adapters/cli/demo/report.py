@@ -12,12 +12,12 @@ import attrs
 from triolet.adapters.cli.demo.answer import Answer
 from triolet.adapters.cli.demo.folder import Folder, describe
 from triolet.adapters.cli.demo.json_lines import event_line, result_line
-from triolet.kernel import Aborted, Completed, Failed
+from triolet.kernel import Aborted, Completed, Failed, Suspended
 from triolet.ports.events import Event
 from triolet.ports.language_model import ModelIdentity
 from triolet.ports.strict_json import JsonValue
 
-DemoResult = Completed[Any] | Failed | Aborted
+DemoResult = Completed[Any] | Failed | Aborted | Suspended
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -132,7 +132,7 @@ class JsonReport:
 
 
 def _status(result: DemoResult) -> str:
-    return {Completed: "completed", Failed: "failed", Aborted: "aborted"}[type(result)]
+    return type(result).__name__.lower()
 
 
 def _error(result: DemoResult) -> dict[str, JsonValue] | None:
@@ -141,6 +141,8 @@ def _error(result: DemoResult) -> dict[str, JsonValue] | None:
             return {"code": error.failure.code, "detail": error.failure.detail}
         case Aborted(reason=reason):
             return {"code": "aborted", "detail": reason}
+        case Suspended(requests=requests):
+            return {"code": "suspended", "detail": f"{len(requests)} answers are needed"}
         case Completed():
             return None
 

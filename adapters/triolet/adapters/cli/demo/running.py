@@ -17,7 +17,7 @@ from triolet.adapters.cli.demo.interruption import listening
 from triolet.adapters.cli.demo.mentions import mentions
 from triolet.adapters.cli.demo.report import JsonReport, Occasion, Report, TimelineReport
 from triolet.adapters.memory import in_memory
-from triolet.kernel import Aborted, Completed, Failed, open_kernel
+from triolet.kernel import Aborted, Completed, Failed, Suspended, open_kernel
 from triolet.ports.errors import TrioletError
 from triolet.ports.language_model import LanguageModel
 
@@ -58,6 +58,8 @@ async def run_demo(folder: Folder, shown_folder: str, question: str, *, scripted
                 raise CommandFailed("interrupted; the run was settled as aborted", interruption.status)
             case Aborted(reason=reason):
                 raise CommandFailed(f"the run was aborted ({reason})")
+            case Suspended():
+                raise CommandFailed("the run waits for an answer that nobody here can give")
     raise CommandFailed("interrupted before the run began", interruption.status)
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from triolet.adapters.cli.demo.answer import QUOTED_CHARACTERS
 from triolet.adapters.cli.demo.folder import Folder
 from triolet.adapters.cli.demo.mentions import mentions
 from triolet.adapters.scripted_model import Call, ScriptedModel, Turn, call, reasoning, text, turn
@@ -65,7 +66,7 @@ def _reply_to(messages: Sequence[Message]) -> dict[str, JsonValue]:
         case {"names": [first, *_], "passage": _}:
             return {"by": "search", "file": first}
         case {"file": file, "passage": str() as passage} if passage:
-            return {"by": "read_passage", "file": file, "passage": passage.splitlines()[0][:120]}
+            return {"by": "read_passage", "file": file, "passage": passage.splitlines()[0][:QUOTED_CHARACTERS]}
         case _:
             return {"by": "nothing"}
 

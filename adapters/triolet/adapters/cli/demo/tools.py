@@ -20,6 +20,8 @@ MAX_FOUND: Final = 5
 PASSAGE_CHARACTERS: Final = 200
 AROUND_CHARACTERS: Final = 40
 """Characters that a search shows on either side of what it found."""
+SEARCHED_BETWEEN_NOTES: Final = 50
+"""Files between two notes of progress."""
 TOOL_SECONDS: Final = 20.0
 
 
@@ -71,7 +73,10 @@ def make_toolkit(folder: Folder) -> Toolkit:
         return WordCount(file=asked.file, words=len(folder.read(asked.file).split()))
 
     def search(asked: Any, context: ToolContext) -> Found:
-        return find_text(folder, asked.text)
+        def searched(done: int) -> None:
+            context.progress("searched", done=done, total=len(folder.names))
+
+        return find_text(folder, asked.text, searched)
 
     def read_passage(asked: Any, context: ToolContext) -> Passage:
         lines = folder.read(asked.file).splitlines()[asked.line - 1 :]
@@ -92,12 +97,17 @@ def file_name_type(folder: Folder) -> Any:
     return Literal[folder.names]
 
 
-def find_text(folder: Folder, text: str) -> Found:
-    """Search all files for `text`, in any case; a file that cannot be read is passed over."""
+def find_text(folder: Folder, text: str, searched: Callable[[int], None]) -> Found:
+    """Search all files for `text`, in any case; a file that cannot be read is passed over.
+
+    `searched` is told how many files are done, now and then.
+    """
     wanted = text.casefold()
     names: list[str] = []
     passage = ""
-    for name in folder.names:
+    for place, name in enumerate(folder.names):
+        if place and place % SEARCHED_BETWEEN_NOTES == 0:
+            searched(place)
         try:
             content = folder.read(name)
         except FileUnavailable:

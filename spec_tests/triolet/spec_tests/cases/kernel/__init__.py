@@ -2,7 +2,9 @@
 
 from typing import Final
 
+from triolet.spec_tests.cases.kernel.approving import APPROVING
 from triolet.spec_tests.cases.kernel.assembling import ASSEMBLING
+from triolet.spec_tests.cases.kernel.authorizing import AUTHORIZING
 from triolet.spec_tests.cases.kernel.calls import CALLS
 from triolet.spec_tests.cases.kernel.cutting import CUTTING
 from triolet.spec_tests.cases.kernel.interpreting import INTERPRETING
@@ -14,6 +16,8 @@ from triolet.spec_tests.cases.kernel.pairing import PAIRING
 from triolet.spec_tests.cases.kernel.schemas import SCHEMAS
 from triolet.spec_tests.cases.kernel.setting import KernelSubject
 from triolet.spec_tests.cases.kernel.showing import SHOWING
+from triolet.spec_tests.cases.kernel.steering import STEERING
+from triolet.spec_tests.cases.kernel.suspending import SUSPENDING
 from triolet.spec_tests.suite import Suite
 
 __all__ = ["KERNEL", "KernelSubject"]
@@ -35,5 +39,9 @@ KERNEL: Final = Suite(
         *SHOWING,
         *CALLS,
         *OUTCOMES,
+        *APPROVING,
+        *SUSPENDING,
+        *AUTHORIZING,
+        *STEERING,
     ),
 )

@@ -23,7 +23,7 @@ from triolet.spec_tests.definition import case
 
 @case("CAP-002")
 async def all_that_is_missing_is_named_at_once(subject: KernelSubject) -> None:
-    """Opening names every port, group and approval desk that an agent or a tool needs, and has called nothing."""
+    """Opening names every port, group, desk and inbox that an agent or a tool needs, and has called nothing."""
 
     @tool(requires=("sandbox",), group="printer", needs_approval=True)
     async def print_it() -> str:
@@ -39,7 +39,7 @@ async def all_that_is_missing_is_named_at_once(subject: KernelSubject) -> None:
         async with subject.port(agents=[agent], capabilities=Capabilities(conversations=store)):
             pass
     missing = {port for port, _ in caught.error.missing}
-    due = {"model", "clock", "ids", "sandbox", "artifacts", "approval", "group printer"}
+    due = {"model", "clock", "ids", "sandbox", "artifacts", "approval", "inbox", "group printer"}
     ensure_equal(missing, due, "the ports that are said to be missing")
     for port in due:
         ensure(port in caught.error.message, f"the message does not name {port}")

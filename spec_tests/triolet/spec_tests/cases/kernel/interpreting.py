@@ -17,6 +17,7 @@ from triolet.ports.events import (
     Gap,
     InputEntered,
     RunBegan,
+    RunSuspended,
     SemanticEvent,
     TerminalEvent,
     TextDelta,
@@ -95,8 +96,8 @@ async def the_result_is_what_the_terminal_event_says(subject: KernelSubject) -> 
             events, result = await bench.observe()
         last = events[-1]
         (settled,) = bench.recorded(RunSettled)
-        if not isinstance(last, TerminalEvent):
-            ensure(condition=False, problem=f"the last event is no terminal one, for {name}")
+        if not isinstance(last, TerminalEvent) or isinstance(last, RunSuspended):
+            ensure(condition=False, problem=f"the last event is not the end of a run, for {name}")
             return
         ensure_equal(last.settlement, settled, f"the settlement that the terminal event shows, for {name}")
         ensure_equal(

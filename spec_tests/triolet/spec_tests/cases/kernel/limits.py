@@ -9,12 +9,14 @@ import trio
 
 from triolet.adapters.scripted_model import ScriptItem, call, turn
 from triolet.kernel import (
+    Aborted,
     BudgetExhaustedError,
     Completed,
     Failed,
     Policy,
     RunFailedError,
     RunResult,
+    Suspended,
     Tool,
     ToolsForbiddenError,
     tool,
@@ -194,8 +196,10 @@ def _ending(result: RunResult[Any]) -> tuple[str, str, str | None]:
             return "completed", result.finish, result.exhausted
         case Failed():
             return "failed", result.error.failure.code, result.error.failure.dimension
-        case _:
+        case Aborted():
             return "aborted", result.reason, None
+        case Suspended():
+            return "suspended", "", None
 
 
 LIMITS = (

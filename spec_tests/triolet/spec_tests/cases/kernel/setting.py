@@ -87,6 +87,7 @@ class Bench:
     agent: Agent[Any, Any]
     model: ScriptedModel
     store: KeepingStore
+    capabilities: Capabilities
 
     async def run(self, value: Any = "go") -> RunResult[Any]:
         """Run the agent once."""
@@ -142,16 +143,24 @@ async def open_bench(
     model: LanguageModel | None = None,
     groups: Mapping[str, int] | None = None,
     store: KeepingStore | None = None,
+    ports: Mapping[str, Any] | None = None,
 ) -> AsyncGenerator[Bench]:
-    """Open the kernel under test with one agent, on a scripted model and a store that keeps everything."""
+    """Open the kernel under test with one agent, on a scripted model and a store that keeps everything.
+
+    `ports` binds further capabilities by name.
+    """
     scripted = ScriptedModel(script)
     runs = text_agent() if agent is None else agent
     kept = KeepingStore() if store is None else store
     capabilities = Capabilities(
-        model=scripted if model is None else model, conversations=kept, clock=StillClock(), ids=SequentialIds()
+        model=scripted if model is None else model,
+        conversations=kept,
+        clock=StillClock(),
+        ids=SequentialIds(),
+        **(ports or {}),
     )
     async with subject.port(agents=[runs], capabilities=capabilities, groups=groups or {}) as kernel:
-        yield Bench(kernel=kernel, agent=runs, model=scripted, store=kept)
+        yield Bench(kernel=kernel, agent=runs, model=scripted, store=kept, capabilities=capabilities)
 
 
 def ensure_whole(messages: Sequence[Message], what: str) -> None:
