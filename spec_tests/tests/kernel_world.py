@@ -172,7 +172,8 @@ async def _notice_a_hang() -> None:
 
 def talker(*tools: Tool[Any, Any], id: str = "talker", policy: Policy | None = None, **fields: Any) -> Agent[str, str]:  # noqa: A002
     """An agent from text to text."""
-    given = {"input": str, "output": str, "toolkit": Toolkit(tools), "policy": policy or Policy(), **fields}
+    given: dict[str, Any] = {"input": str, "output": str, "toolkit": Toolkit(tools), **fields}
+    given["policy"] = policy or Policy()
     return Agent(id=cast("Any", id), **given)
 
 
@@ -182,7 +183,7 @@ def script(*turns: Turn | Callable[[ModelRequest], Turn], **options: Any) -> Scr
 
 
 class Paced:
-    """A scripted model that lets other tasks run before each part and on both ways out, as one behind a network does."""
+    """A scripted model that lets other tasks run before each part and on both ways out, as a network does."""
 
     def __init__(self, *turns: Turn) -> None:
         self._model = ScriptedModel(turns)
@@ -217,7 +218,7 @@ def shown_outcomes(request: ModelRequest) -> list[Outcome]:
 @asynccontextmanager
 async def one_agent(
     world: World, agent: Agent[Any, Any], *turns: Turn | Callable[[ModelRequest], Turn], **options: Any
-) -> AsyncIterator[tuple[Kernel, ScriptedModel]]:
+) -> AsyncGenerator[tuple[Kernel, ScriptedModel]]:
     """A kernel with one agent on a scripted model."""
     model = script(*turns)
     async with world.kernel(agent, model=model, **options) as kernel:

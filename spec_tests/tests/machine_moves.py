@@ -50,7 +50,8 @@ BROKE = ToolDefect(reason="exception", type="ValueError", effect_possible=True)
 
 
 def limits(**fields: Any) -> Limits:
-    return Limits(**{"max_turns": 3, "max_tool_calls": 10, "exhaustion": "final-answer", **fields})
+    given: dict[str, Any] = {"max_turns": 3, "max_tool_calls": 10, "exhaustion": "final-answer", **fields}
+    return Limits(**given)
 
 
 def opened() -> ConversationOpened:
@@ -144,7 +145,7 @@ def decided(state: ConversationState, seen: Observation) -> tuple[Record, ...]:
 def after(*moves: Observation | Record, state: ConversationState = NEW) -> ConversationState:
     """The state behind observations and records in order."""
     for move in moves:
-        records = decided(state, move) if isinstance(move, Observation) else (cast("Record", move),)
+        records = decided(state, move) if isinstance(move, Observation) else (move,)
         for record in records:
             state = advance(state, record)
     return state
@@ -166,7 +167,7 @@ def batch(*names: str, **fields: Any) -> ConversationState:
 
 def running(*executions: ExecutionClass, **fields: Any) -> ConversationState:
     """A run whose first batch has a call of each class, all allowed and none started."""
-    verdicts = {f"{RUN}-1-{index}": execution for index, execution in enumerate(executions)}
+    verdicts: dict[str, Any] = {f"{RUN}-1-{index}": execution for index, execution in enumerate(executions)}
     return after(judged(verdicts), state=batch(*executions, **fields))
 
 

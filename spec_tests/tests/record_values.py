@@ -47,7 +47,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
 
 def records() -> st.SearchStrategy[Record]:
     """A record of any family."""
-    return st.sampled_from(RECORD_TYPES).flatmap(values_of)
+    return st.sampled_from(RECORD_TYPES).flatmap(lambda family: cast("Any", values_of)(family))  # noqa: PLW0108 -- a cached function has no signature
 
 
 def batches(of: st.SearchStrategy[Record] | None = None, *, most: int = 4) -> st.SearchStrategy[Batch]:

@@ -31,8 +31,8 @@ from triolet.kernel import (
     tool,
 )
 from triolet.kernel.runtime import Runtime
-from triolet.ports.events import TerminalEvent
-from triolet.ports.identity import CallId
+from triolet.ports.events import RunCompleted, RunFailed, RunInterrupted, TerminalEvent
+from triolet.ports.identity import AgentId, CallId
 from triolet.ports.outcomes import ToolDefect, ToolInvalidInput, ToolUnknownOutcome
 from triolet.ports.records import CallsDecided, RunSettled, RunStarted, ToolPrepared, ToolSettled
 from triolet.ports.strict_json import JsonValue
@@ -60,7 +60,7 @@ class Scene:
         policy = Policy(max_seconds=SECONDS if how == "deadline" else None, tool_seconds=10 * SECONDS)
         self.agent = talker(*self._tools(), policy=policy)
         self.structured: Agent[str, list[int]] = Agent(
-            id="structured",  # type: ignore[arg-type]  # converted
+            id=AgentId("structured"),
             input=str,
             output=list[int],
             toolkit=Toolkit(self._tools()),
@@ -166,7 +166,7 @@ class Scene:
                 assert isinstance(result, Completed)
         if self.events:
             assert [isinstance(event, TerminalEvent) for event in self.events].count(True) == 1
-            assert isinstance(self.events[-1], TerminalEvent)
+            assert isinstance(self.events[-1], RunCompleted | RunFailed | RunInterrupted)
             assert self.events[-1].settlement == ends[-1]
 
     def check_outcomes(self, conversation: str) -> None:

@@ -36,7 +36,7 @@ def test_the_lists_agree() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Kernal'"):
-        _ = triolet.kernel.Kernal  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        _ = triolet.kernel.Kernal  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_importing_the_package_loads_nothing_of_it() -> None:

@@ -5,7 +5,7 @@ is
 stopped, lost or taken over at any point. The second writes arbitrary records, most of them wrong.
 """
 
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -186,7 +186,7 @@ class _Honest(RuleBasedStateMachine):
         self.refused = {CallId(call): verdict for call, verdict in verdicts.items() if not isinstance(verdict, str)}
         self.observe(judged(verdicts))
 
-    @precondition(lambda self: [s for s in self.plan(StartCall) if not s.prepared])
+    @precondition(lambda self: any(not s.prepared for s in self.plan(StartCall)))
     @rule(data=st.data())
     def permit(self, data: st.DataObject) -> None:
         waiting = [start.call.id for start in self.plan(StartCall) if not start.prepared]
@@ -285,7 +285,10 @@ class _Honest(RuleBasedStateMachine):
             # What keeps a batch open is a call that may run, and it is among the actions; or it is not yet judged.
             assert actions
             first = open_batch(self.state).open[0]
-            assert any(isinstance(action, JudgeCalls) or action.call == first for action in actions)
+            assert any(
+                isinstance(action, JudgeCalls) or (isinstance(action, StartCall) and action.call == first)
+                for action in actions
+            )
 
     @invariant()
     def the_history_is_valid_at_every_seam(self) -> None:
@@ -297,7 +300,7 @@ class _Honest(RuleBasedStateMachine):
         if self.state.run is None:
             return
         for cause in ("cancelled", "lost", "crashed", "deadline"):
-            records = decided(self.state, Stopped(cause=cause))  # type: ignore[arg-type]  # each is a cause
+            records = decided(self.state, Stopped(cause=cause))
             sealed = fold(records, self.state)
             assert sealed.phase == "idle"
             assert history_is_valid(sealed.history)
@@ -438,7 +441,7 @@ class _Careless(RuleBasedStateMachine):
         )
         candidates.append(PermitsHeld(calls=tuple(data.draw(st.lists(CALLS, max_size=3)))))
         candidates.append(CallsEnded(outcomes=data.draw(st.dictionaries(CALLS, OUTCOMES))))
-        candidates.append(judged(data.draw(st.dictionaries(CALLS, CLASSES | REFUSALS))))
+        candidates.append(judged(cast("dict[str, Any]", data.draw(st.dictionaries(CALLS, CLASSES | REFUSALS)))))
         candidates.append(StepEnded(call=data.draw(CALLS), name="s", value=JsonText("1")))
         for seen in data.draw(st.permutations(candidates)):
             try:

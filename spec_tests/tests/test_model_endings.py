@@ -207,7 +207,7 @@ class _Odd:
         return ModelIdentity(provider="odd", name="odd")
 
     @asynccontextmanager
-    async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelPart]]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelPart]]:
         async with aclosing(self._parts()) as parts:
             if not self.nursery:
                 self.entering()

@@ -20,7 +20,7 @@ from triolet.kernel import (
     tool,
 )
 from triolet.ports.errors import BrokenText, InvalidValue
-from triolet.ports.events import Event, SemanticEvent, TerminalEvent
+from triolet.ports.events import Event, RunSuspended, SemanticEvent, TerminalEvent
 from triolet.ports.language_model import ModelRequest, ModelUnavailable
 from triolet.ports.messages import Text, UserMessage
 from triolet.ports.records import InputTaken, ModelResponded, RunStarted
@@ -53,9 +53,14 @@ async def fail() -> int:
 
 def asker(**fields: Any) -> Agent[Question, Answer]:
     """An agent with a schema on both sides."""
-    return Agent(
-        **{"id": "asker", "input": Question, "output": Answer, "toolkit": Toolkit([count, fail]), **fields}  # type: ignore[arg-type]
-    )
+    given: dict[str, Any] = {
+        "id": "asker",
+        "input": Question,
+        "output": Answer,
+        "toolkit": Toolkit([count, fail]),
+        **fields,
+    }
+    return Agent(**given)
 
 
 QUESTION = Question(text="how many?")
@@ -96,9 +101,11 @@ async def test_run_and_stream_are_one_interpreter(
     )
     assert type(result) is type(observed)
     if isinstance(result, Failed):
+        assert isinstance(observed, Failed)
         assert (type(result.error), result.error.failure) == (type(observed.error), observed.error.failure)
     [terminal] = [event for event in events if isinstance(event, TerminalEvent)]
     assert events[-1] is terminal
+    assert not isinstance(terminal, RunSuspended)
     assert terminal.settlement == world.settlement()
     # What observers see of the past is what the records say.
     shown = [event.kind for event in events if isinstance(event, SemanticEvent)]

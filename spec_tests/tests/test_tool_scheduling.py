@@ -1,7 +1,7 @@
 """When tools run: after the whole batch is decided, within their limits, in any order; results in declaration order."""
 
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import permutations
 from typing import Any
@@ -60,7 +60,7 @@ def limiters(kernel: Kernel) -> list[trio.CapacityLimiter]:
 
 
 @asynccontextmanager
-async def all_permits_return(kernel: Kernel) -> AsyncIterator[None]:
+async def all_permits_return(kernel: Kernel) -> AsyncGenerator[None]:
     yield
     assert [limiter.borrowed_tokens for limiter in limiters(kernel)] == [0] * len(limiters(kernel))
 

@@ -187,7 +187,7 @@ def _unanswered(question: str, folder: Folder, call: Made) -> str | None:
     mentioned = mentions(question, folder.names)
     asked_about, rest = call.arguments.get("file"), mentioned.rest
     if mentioned.names != (() if asked_about is None else (asked_about,)):
-        return "the files that the question names"
+        return "the files that the question names" if mentioned.names else "a question that names no file of the folder"
     rest, times = re.subn(rf"\b(?:{_ASKS[call.tool]})\b", " ", rest, count=1, flags=re.IGNORECASE)
     if not times:
         return "what the question asks for"
