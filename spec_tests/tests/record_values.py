@@ -2,7 +2,7 @@
 
 import types
 from functools import cache
-from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NewType, Union, cast, get_args, get_origin, get_type_hints
 
 import attrs
 from hypothesis import strategies as st

@@ -89,9 +89,10 @@ async def _play(plan: Plan) -> None:
                 while isinstance(result, Suspended):
                     assert talk.suspended == result or talk.attempted < result.epoch
                     result = await _answer_and_resume(office, kernel, result)
-            waiting = talk.suspended
-            while isinstance(waiting, Suspended) and talk.attempted <= waiting.epoch:
-                # Cancelled while nobody was at work on it: it waits still, and somebody takes it up.
+            # Cancelled while nobody was at work on it: it waits still, and somebody who looks anew takes it up.
+            async with kernel.conversation("c") as anew:
+                waiting = anew.suspended
+            while isinstance(waiting, Suspended):
                 ended = await _answer_and_resume(office, kernel, waiting)
                 waiting = ended if isinstance(ended, Suspended) else None
         others.cancel_scope.cancel()
