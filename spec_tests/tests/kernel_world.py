@@ -22,7 +22,7 @@ from triolet.kernel.machine.advance import advance
 from triolet.kernel.machine.state import NEW, ConversationState
 from triolet.ports.batch import Batch, decode_batch, encode_batch
 from triolet.ports.conversation_store import Address, Appended, Tail, Writer
-from triolet.ports.identity import DEFAULT_TENANT, ConversationId, Instant
+from triolet.ports.identity import DEFAULT_TENANT, ConversationId, Epoch, Instant
 from triolet.ports.language_model import LanguageModel, ModelIdentity, ModelPart, ModelRequest
 from triolet.ports.messages import ToolMessage
 from triolet.ports.outcomes import Outcome
@@ -45,11 +45,25 @@ class SeenStore(MemoryConversations):
         """Awaited inside each append, before it writes: where a real store would wait for its disk."""
         self.pauses_after: Callable[[], Awaitable[None]] | None = None
         """Awaited after it wrote: whoever is cancelled here does not know whether the write happened."""
+        self.opens_slowly = False
+        """Whether creating and opening let other tasks run before and after, as a store behind a disk does."""
 
     async def create(self, address: Address, first: Batch) -> Tail:
+        await self._wait_for_the_disk()
         tail = await super().create(address, first)
         self.logs.setdefault(address, [first])
+        await self._wait_for_the_disk()
         return tail
+
+    async def open_writer(self, address: Address, epoch: Epoch | None = None) -> Writer:
+        await self._wait_for_the_disk()
+        writer = await super().open_writer(address, epoch)
+        await self._wait_for_the_disk()
+        return writer
+
+    async def _wait_for_the_disk(self) -> None:
+        if self.opens_slowly:
+            await trio.lowlevel.checkpoint()
 
     async def append(self, writer: Writer, batch: Batch, *, expected: Tail) -> Appended:
         if self.pauses is not None:

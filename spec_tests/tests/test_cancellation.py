@@ -304,6 +304,7 @@ def test_opening_a_conversation_can_be_cancelled_anywhere() -> None:
     async def scenario(at: AtStep) -> None:
         scene = Scene(at, "outside")
         model = Paced(turn("One."), turn("Two."), turn("Three."))
+        scene.world.store.opens_slowly = True
         async with scene.world.kernel(scene.agent, model=model, groups={"disk": 1}) as kernel:
             async with kernel.conversation("c") as conversation:
                 await conversation.run(scene.agent, "go")
