@@ -10,7 +10,7 @@ from typing import Any, Final
 from triolet.adapters.cli.demo.answer import reply_codec
 from triolet.adapters.cli.demo.folder import Folder
 from triolet.adapters.cli.demo.tools import make_toolkit
-from triolet.kernel import Agent, Policy
+from triolet.kernel import Agent, ApprovalPolicy, Policy
 from triolet.ports.identity import AgentId
 from triolet.ports.language_model import ModelSettings, ToolChoice
 
@@ -24,18 +24,19 @@ POLICY: Final = Policy(
     max_seconds=600.0,
     exhaustion="final-answer",
     result_bytes=1_500,
+    approval=ApprovalPolicy(denial="recoverable"),
 )
 SETTINGS: Final = ModelSettings(temperature=0.0, max_output_tokens=512)
 
 
-def make_agent(folder: Folder) -> Agent[str, Any]:
-    """The agent that answers questions about `folder`."""
+def make_agent(folder: Folder, *, ask_before_reading: bool = False) -> Agent[str, Any]:
+    """The agent that answers questions about `folder`; a file that may not be read is a result it can live with."""
     return Agent(
         id=AgentId("folder-reader"),
         input=str,
         output=reply_codec(folder),
         instructions=INSTRUCTIONS,
-        toolkit=make_toolkit(folder),
+        toolkit=make_toolkit(folder, ask_before_reading=ask_before_reading),
         policy=POLICY,
         tool_choice=_choice,
         settings=SETTINGS,

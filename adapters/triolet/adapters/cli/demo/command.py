@@ -20,7 +20,8 @@ DEFAULT_FOLDER: Final = Path("docs")
 )
 @click.option("--scripted", is_flag=True, help="Play it without a model: plain rules choose the same real tools.")
 @click.option("--json", "as_json", is_flag=True, help="Print events and, last, the result as JSON lines.")
-def demo(folder: str | None, ask: str | None, scripted: bool, as_json: bool) -> int:
+@click.option("--approve", is_flag=True, help="Ask you, at this terminal, before a file is read.")
+def demo(folder: str | None, ask: str | None, scripted: bool, as_json: bool, approve: bool) -> int:
     """Run an agent on FOLDER, with a language model inside this machine.
 
     The agent's tools list FOLDER's files, count their words, search them and read from them. You see the timeline as it
@@ -49,4 +50,4 @@ def demo(folder: str | None, ask: str | None, scripted: bool, as_json: bool) -> 
     except UnusableFolder as error:
         raise CommandFailed(str(error)) from error
     question = ask or f"How many words are in {opened.default_name}?"
-    return trio.run(lambda: run_demo(opened, folder, question, scripted=scripted, as_json=as_json))
+    return trio.run(lambda: run_demo(opened, folder, question, scripted=scripted, as_json=as_json, approve=approve))

@@ -18,23 +18,26 @@ from triolet.adapters.cli.demo.mentions import mentions
 from triolet.adapters.cli.demo.report import JsonReport, Occasion, Report, TimelineReport
 from triolet.adapters.memory import in_memory
 from triolet.kernel import Aborted, Completed, Failed, Suspended, open_kernel
+from triolet.ports.approval import Approval
 from triolet.ports.errors import TrioletError
 from triolet.ports.language_model import LanguageModel
 
 
-async def run_demo(folder: Folder, shown_folder: str, question: str, *, scripted: bool, as_json: bool) -> int:
+async def run_demo(
+    folder: Folder, shown_folder: str, question: str, *, scripted: bool, as_json: bool, approve: bool
+) -> int:
     """Ask `question` about `folder`, report everything, and return 0. Raises `CommandFailed`."""
     report: Report = JsonReport() if as_json else TimelineReport()
     report.opening(folder, shown_folder)
     with trio.CancelScope() as scope, listening(scope.cancel) as interruption:
-        agent = make_agent(folder)
+        agent = make_agent(folder, ask_before_reading=approve)
         ledger = Ledger()
         began = trio.current_time()
         try:
-            async with _open_model(folder, scripted=scripted) as model:
+            async with _open_desk(approve=approve) as desk, _open_model(folder, scripted=scripted) as model:
                 report.opened(model.identity, trio.current_time() - began)
                 async with (
-                    open_kernel(agents=[agent], capabilities=in_memory(model=model)) as kernel,
+                    open_kernel(agents=[agent], capabilities=in_memory(model=model, approval=desk)) as kernel,
                     kernel.stream(agent, mentions(question, folder.names).marked) as run,
                 ):
                     interruption.on_signal = run.cancel
@@ -61,6 +64,17 @@ async def run_demo(folder: Folder, shown_folder: str, question: str, *, scripted
             case Suspended():
                 raise CommandFailed("the run waits for an answer that nobody here can give")
     raise CommandFailed("interrupted before the run began", interruption.status)
+
+
+@asynccontextmanager
+async def _open_desk(*, approve: bool) -> AsyncGenerator[Approval | None]:
+    if not approve:
+        yield None
+        return
+    from triolet.adapters.approval_desks.terminal_desk import open_terminal_desk
+
+    async with open_terminal_desk(person="you") as desk:
+        yield desk
 
 
 @asynccontextmanager

@@ -60,8 +60,12 @@ class Passage:
     passage: str
 
 
-def make_toolkit(folder: Folder) -> Toolkit:
-    """The tools over `folder`."""
+READING: Final = frozenset({"count_words", "read_passage"})
+"""The tools that read one named file."""
+
+
+def make_toolkit(folder: Folder, *, ask_before_reading: bool = False) -> Toolkit:
+    """The tools over `folder`; on request somebody is asked before a file of somebody's choosing is read."""
     name = file_name_type(folder)
     text = Annotated[str, MinLength(1), MaxLength(60)]
     line = Annotated[int, Ge(1), Le(1_000_000)]
@@ -82,13 +86,17 @@ def make_toolkit(folder: Folder) -> Toolkit:
         lines = folder.read(asked.file).splitlines()[asked.line - 1 :]
         return Passage(file=asked.file, passage="\n".join(lines).strip()[:PASSAGE_CHARACTERS])
 
+    tools = (
+        _tool("list_files", "List the files in the folder.", {}, Listing, list_files),
+        _tool("count_words", "Count the words of one file.", {"file": name}, WordCount, count_words),
+        _tool("search", "Find the files that contain a text.", {"text": text}, Found, search),
+        _tool("read_passage", "Read one file from a line on.", {"file": name, "line": line}, Passage, read_passage),
+    )
+    if not ask_before_reading:
+        return Toolkit(tools)
     return Toolkit(
-        (
-            _tool("list_files", "List the files in the folder.", {}, Listing, list_files),
-            _tool("count_words", "Count the words of one file.", {"file": name}, WordCount, count_words),
-            _tool("search", "Find the files that contain a text.", {"text": text}, Found, search),
-            _tool("read_passage", "Read one file from a line on.", {"file": name, "line": line}, Passage, read_passage),
-        )
+        attrs.evolve(tool, needs_approval=True, targets=lambda asked: (asked.file,)) if tool.name in READING else tool
+        for tool in tools
     )
 
 
