@@ -95,9 +95,12 @@ def make_toolkit(folder: Folder, *, ask_before_reading: bool = False) -> Toolkit
     if not ask_before_reading:
         return Toolkit(tools)
     return Toolkit(
-        attrs.evolve(tool, needs_approval=True, targets=lambda asked: (asked.file,)) if tool.name in READING else tool
-        for tool in tools
+        attrs.evolve(tool, needs_approval=True, targets=_file_of) if tool.name in READING else tool for tool in tools
     )
+
+
+def _file_of(asked: Any) -> tuple[str, ...]:
+    return (asked.file,)
 
 
 def file_name_type(folder: Folder) -> Any:
