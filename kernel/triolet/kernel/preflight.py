@@ -42,6 +42,13 @@ def check_assembly(agents: Iterable[Agent[Any, Any]], capabilities: Capabilities
 def _needs(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
     if agent.model is None:
         yield "model", f"agent {agent.id}"
+    policy = agent.policy
+    if policy.max_tokens or policy.max_cost or policy.context_tokens:
+        yield "estimator", f"limits of agent {agent.id}"
+    if policy.max_cost:
+        yield "prices", f"limits of agent {agent.id}"
+    if policy.summarise == "host":
+        yield "compactor", f"agent {agent.id}"
     for tool in agent.toolkit:
         for port in tool.requires:
             yield port, f"tool {tool.name}"
