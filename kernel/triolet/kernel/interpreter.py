@@ -110,7 +110,7 @@ class Interpreter:
         self._seam = Seam(runtime, agent, model, source, journal.address, self._accounts, checked=checked)
         self._batch_scope = BatchScope(runtime, agent, source, journal.address.tenant, self._accounts)
         self._desk = ApprovalDesk(runtime, next_action(journal.state).waits)
-        self.joining = InputJoining(runtime.capabilities.inputs, journal.address)
+        self.joining = InputJoining(runtime.capabilities.inputs, journal)
         """How waiting input gets into this run."""
         self._drained = 0
         # The state that the undecided future builds on; equal to the journal's once all is on record.
@@ -315,17 +315,20 @@ class Interpreter:
         error.add_note(f"and the run could not be sealed: {failure}")
 
     async def _seal(self, cause: AbortReason | Literal["deadline"]) -> None:
-        await self._flush()
-        if self._state.run is not None:
-            self._observe(
-                Stopped(
-                    cause=cause,
-                    started=frozenset(self._batch_scope.started),
-                    outcomes=self._batch_scope.outcomes,
-                    programmatic=self._batch_scope.programmatic,
-                    asking=self._seam.asking,
-                )
-            )
+        try:
             await self._flush()
-        await self._desk.withdraw(())
-        await self.joining.put_back()
+            if self._state.run is not None:
+                self._observe(
+                    Stopped(
+                        cause=cause,
+                        started=frozenset(self._batch_scope.started),
+                        outcomes=self._batch_scope.outcomes,
+                        programmatic=self._batch_scope.programmatic,
+                        asking=self._seam.asking,
+                    )
+                )
+                await self._flush()
+        finally:
+            # Also where the log stays open: nobody is here any more for what this run has asked or claimed.
+            await self._desk.withdraw(())
+            await self.joining.put_back()

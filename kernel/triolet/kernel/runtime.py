@@ -12,6 +12,7 @@ import trio
 from triolet.kernel.agent import Agent
 from triolet.kernel.near_names import near_names
 from triolet.kernel.preflight import check_assembly
+from triolet.kernel.threads import Threads
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.errors import Misuse
@@ -58,7 +59,7 @@ class Runtime:
     clock: Clock
     ids: IdGenerator
     groups: Mapping[str, trio.CapacityLimiter]
-    threads: trio.CapacityLimiter
+    threads: Threads
 
     def check_known(self, agent: Agent[Any, Any]) -> None:
         """Raise `UnknownAgent` unless the kernel was opened with this very agent: preflight has seen no other."""
@@ -100,5 +101,5 @@ def assemble(
         clock=clock,
         ids=ids,
         groups={name: trio.CapacityLimiter(tokens) for name, tokens in groups.items()},
-        threads=trio.CapacityLimiter(max_threads),
+        threads=Threads(max_threads, clock),
     )

@@ -302,7 +302,7 @@ def runs_all_at_once(patches: Patches) -> None:
             return getattr(self.agent, name)
 
     def scope(original: Any) -> Any:
-        return lambda runtime, agent, source: original(runtime, Loose(agent), source)
+        return lambda runtime, agent, *rest: original(runtime, Loose(agent), *rest)
 
     patches.wrap("triolet.kernel.interpreter.BatchScope", scope)
 

@@ -41,6 +41,7 @@ _R = Requirement
 
 _CONTRACTS: Final = "spec_tests/tests/test_kit_static.py::test_every_port_states_its_contract"
 _LAYERS: Final = "spec_tests/tests/test_layers.py::test_contracts_see_a_violation"
+_AWAITS: Final = "spec_tests/tests/test_await_points.py::test_every_await_of_the_kernel_is_visited"
 _DECLARATIONS: Final = "spec_tests/tests/test_kit_static.py::test_a_tool_declares_risk_retry_interruption_and_redaction"
 _MATRIX: Final = "spec_tests/tests/test_kit_mutants.py::test_the_matrix_has_no_gap"
 _STATUSES: Final = "spec_tests/tests/test_kit_certificate.py::test_only_executed_checks_count"
@@ -121,7 +122,7 @@ _ROWS: Final = (
     _R("DUR-013", "recovery follows from stored state alone", milestone="durable"),
     _R("DUR-014", "used-up retries are never silent", milestone="durable"),
     _R("DUR-015", "the log rules, the ledger can be rebuilt", milestone="durable"),
-    _R("DUR-016", "joined input is delivered once", later="lost acknowledgements: durable"),
+    _R("DUR-016", "joined input is delivered once", later="crashed workers: durable"),
     _R("DUR-017", "unknown outcomes stay visible until somebody resolves them", milestone="durable"),
     _R("STORE-001", "log and ledger are separate contracts", milestone="stores"),
     _R("STORE-002", "each transition is atomic and idempotent", milestone="stores"),
@@ -178,7 +179,7 @@ _ROWS: Final = (
     _R("CONF-001", "a case counts if a mutant fails it and a conforming subject passes", static=_MATRIX),
     _R("CONF-002", "what was not exercised says so and is not counted as passed", static=_STATUSES),
     _R("CONF-003", "what a model is shown is tested by one that answers from it alone", static=_SUBSTITUTE),
-    _R("CONF-004", "failpoints and await points are enumerated by the machine", milestone="events"),
+    _R("CONF-004", "fail and await points are enumerated by the machine", static=_AWAITS, later="failpoints: durable"),
     _R("CONF-005", "an attack is first shown to succeed without the protection", milestone="sandbox"),
 )
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from triolet.spec_tests.cases.kernel.abandoning import ABANDONING
 from triolet.spec_tests.cases.kernel.accounting import ACCOUNTING
 from triolet.spec_tests.cases.kernel.approving import APPROVING
 from triolet.spec_tests.cases.kernel.assembling import ASSEMBLING
@@ -39,6 +40,7 @@ KERNEL: Final = Suite(
         *CUTTING,
         *PAIRING,
         *NESTING,
+        *ABANDONING,
         *LIMITS,
         *SHOWING,
         *CALLS,

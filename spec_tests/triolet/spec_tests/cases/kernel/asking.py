@@ -17,6 +17,7 @@ from triolet.ports.approval import PENDING, Approval, ApprovalRequest, ApprovalU
 from triolet.ports.authorizer import Action, Authorizer, Verdict
 from triolet.ports.canonical import Digest
 from triolet.ports.conversation_store import Address
+from triolet.ports.errors import Unavailable
 from triolet.ports.identity import InputId, Principal, RequestId
 from triolet.ports.strict_json import JsonText
 from triolet.spec_tests.cases.kernel.setting import Bench, KeepingStore, KernelSubject, open_bench, text_agent
@@ -89,13 +90,26 @@ class Rules:
         return self._judge(action)
 
 
+class QueueAway(Unavailable):
+    """The queue cannot be reached."""
+
+    @property
+    def message(self) -> str:
+        """What is wrong."""
+        return "the queue cannot be reached"
+
+
 class NotedInputs(MemoryInputs):
-    """A queue that notes what it is told about inputs. It can hold a claim once: `hold` is set when that is made."""
+    """A queue that notes what it is told about inputs.
+
+    It can hold a claim once: `hold` is set when that is made. Told of inputs on record, it is away `away` times.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.told: list[str] = []
         self.hold: trio.Event | None = None
+        self.away = 0
 
     async def claim_joining(self, address: Address, kind: InputKind, limit: int) -> tuple[Admitted, ...]:
         """Claim; a claim that gives something and is to be held comes to no end."""
@@ -107,7 +121,10 @@ class NotedInputs(MemoryInputs):
         return claimed
 
     async def mark_joined(self, address: Address, inputs: tuple[InputId, ...]) -> None:
-        """Note the inputs that are on record now."""
+        """Note the inputs that are on record now, unless the queue is away."""
+        if self.away:
+            self.away -= 1
+            raise QueueAway
         self.told += [f"joined {each}" for each in inputs]
         await super().mark_joined(address, inputs)
 
