@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from triolet.kernel.run_request import InvalidInstructions as InvalidInstructions
     from triolet.kernel.runtime import DefinitionChanged as DefinitionChanged
     from triolet.kernel.runtime import UnknownAgent as UnknownAgent
+    from triolet.kernel.telemetry.settings import Telemetry as Telemetry
     from triolet.ports.capabilities import Capabilities as Capabilities
     from triolet.ports.tool_context import ToolContext as ToolContext
     from triolet.ports.tool_function import tool as tool
@@ -93,6 +94,7 @@ __all__ = [
     "RunSuspendedError",
     "SealTimedOut",
     "Suspended",
+    "Telemetry",
     "Tool",
     "ToolContext",
     "Toolkit",
@@ -151,6 +153,7 @@ _HOMES: Final = {
     "triolet.kernel.run_handle": ("RunHandle",),
     "triolet.kernel.run_request": ("InvalidInstructions",),
     "triolet.kernel.runtime": ("DefinitionChanged", "UnknownAgent"),
+    "triolet.kernel.telemetry.settings": ("Telemetry",),
     "triolet.ports.capabilities": ("Capabilities",),
     "triolet.ports.tool_context": ("ToolContext",),
     "triolet.ports.tool_function": ("tool",),

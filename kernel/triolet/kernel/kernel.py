@@ -19,6 +19,8 @@ from triolet.kernel.preflight import MissingCapabilities
 from triolet.kernel.results import RunResult, Suspended
 from triolet.kernel.run_handle import RunHandle
 from triolet.kernel.runtime import Runtime, assemble
+from triolet.kernel.telemetry.opening import watch_for
+from triolet.kernel.telemetry.settings import PROCESS_WIDE, Telemetry
 from triolet.ports.approval import Decision
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.conversation_store import Address
@@ -206,16 +208,18 @@ async def open_kernel(
     capabilities: Capabilities,
     groups: Mapping[str, int] | None = None,
     max_threads: int = 16,
+    telemetry: Telemetry = PROCESS_WIDE,
 ) -> AsyncGenerator[Kernel]:
     """Open a kernel for these agents on these capabilities.
 
     `groups` sizes the concurrency groups that tools name (RUN-009); `max_threads` bounds the threads of plain
-    functions. Acquires nothing outside: the host owns what it bound, and closes it after the kernel. Raises
-    `MissingCapabilities` naming everything that is missing (CAP-002), `DuplicateAgent`.
+    functions; `telemetry` says what OpenTelemetry is told (CAP-013). Acquires nothing outside: the host owns what
+    it bound, and closes it after the kernel. Raises `MissingCapabilities` naming everything that is missing
+    (CAP-002), `DuplicateAgent`.
     """
     by_id: dict[AgentId, Agent[Any, Any]] = {}
     for agent in agents:
         if agent.id in by_id:
             raise DuplicateAgent(agent=agent.id)
         by_id[agent.id] = agent
-    yield Kernel(assemble(by_id, capabilities, groups or {}, max_threads))
+    yield Kernel(assemble(by_id, capabilities, groups or {}, max_threads, watch_for(telemetry)))

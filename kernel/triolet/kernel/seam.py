@@ -42,6 +42,7 @@ class Seam:
     ) -> None:
         """`checked` messages of the history were found valid before this run, and are not looked at again."""
         self._clock = runtime.clock
+        self._watch = runtime.watch
         self._meter = Meter(agent, runtime.capabilities, model.identity)
         self._model_call = ModelCall(agent, model, source, self._meter, runtime.clock, checked=checked)
         self._summarizer = Summarizer(agent, model, runtime.capabilities.compactor, self._meter, address)
@@ -71,5 +72,7 @@ class Seam:
         if isinstance(action, Summarize):
             if measured is None:
                 raise AssertionError("a cut is made on a measurement")
-            return await self._summarizer.make(state, action, measured)
+            with self._watch.compaction(action.turn, action.by) as work:
+                made = await self._summarizer.make(state, action, measured)
+                return work.settled(made, made.reason if isinstance(made, SummaryFailed) else None)
         return await self._model_call.ask(state, action, measured if self._sized else None)
