@@ -322,6 +322,7 @@ class Interpreter:
                     cause=cause,
                     started=frozenset(self._batch_scope.started),
                     outcomes=self._batch_scope.outcomes,
+                    programmatic=self._batch_scope.programmatic,
                     asking=self._seam.asking,
                 )
             )

@@ -12,6 +12,7 @@ import attrs
 from triolet.kernel.agent import Agent
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.errors import Misuse
+from triolet.ports.tools import Tool, Toolkit
 
 
 @attrs.define(kw_only=True)
@@ -49,7 +50,7 @@ def _needs(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
         yield "prices", f"limits of agent {agent.id}"
     if policy.summarise == "host":
         yield "compactor", f"agent {agent.id}"
-    for tool in agent.toolkit:
+    for tool in _reachable(agent.toolkit):
         for port in tool.requires:
             yield port, f"tool {tool.name}"
         if tool.needs_approval is not False:
@@ -57,3 +58,10 @@ def _needs(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
             yield "inbox", f"tool {tool.name}"
         if tool.group is not None:
             yield f"group {tool.group}", f"tool {tool.name}"
+
+
+def _reachable(toolkit: Toolkit) -> Iterator[Tool[Any, Any]]:
+    for tool in toolkit:
+        yield tool
+        if tool.calls is not None:
+            yield from _reachable(tool.calls)

@@ -39,7 +39,12 @@ MAX_ADVICE: Final = 3_600.0
 
 def measured(state: ConversationState, seen: RequestMeasured) -> Decision:
     """Limits are looked at before the request that would pass them (F-058)."""
-    return budget.before_request(open_run(state), seen.tokens, seen.cost, seen.at)
+    run = open_run(state)
+    limit = run.started.limits.max_cost
+    if run.exhausted is not None and limit is not None and run.usage.cost + (seen.cost or 0) > limit:
+        # Cost is hard: it is not passed for the last turn that another limit still allows either.
+        return (settle.exhausted(run, "cost"),)
+    return budget.before_request(run, seen.tokens, seen.cost, seen.at)
 
 
 def refused(state: ConversationState, seen: BudgetRefused) -> Decision:
