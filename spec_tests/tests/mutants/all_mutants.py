@@ -5,6 +5,7 @@ from tests.mutants.kernel_call_mutants import CALL_MUTANTS
 from tests.mutants.kernel_limit_mutants import LIMIT_MUTANTS
 from tests.mutants.kernel_run_mutants import RUN_MUTANTS
 from tests.mutants.kernel_steering_mutants import STEERING_MUTANTS
+from tests.mutants.kernel_telling_mutants import TELLING_MUTANTS
 from tests.mutants.model_mutants import MODEL_MUTANTS, Adapter, maker_of
 from tests.mutants.mutant import Mutant
 from tests.mutants.store_mutants import STORE_MUTANTS
@@ -30,4 +31,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *LIMIT_MUTANTS,
     *ASKING_MUTANTS,
     *STEERING_MUTANTS,
+    *TELLING_MUTANTS,
 )

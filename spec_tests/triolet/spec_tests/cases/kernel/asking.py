@@ -11,7 +11,7 @@ import trio
 
 from triolet.adapters.memory import MemoryInbox, MemoryInputs
 from triolet.adapters.scripted_model import ScriptItem
-from triolet.kernel import Agent, ApprovalPolicy, Failed, Kernel, Policy, RunResult, Suspended, Tool, tool
+from triolet.kernel import Agent, ApprovalPolicy, Failed, Kernel, Policy, RunResult, Suspended, Telemetry, Tool, tool
 from triolet.ports.admission import Admitted, InputKind
 from triolet.ports.approval import PENDING, Approval, ApprovalRequest, ApprovalUnavailable, Decision, Pending
 from triolet.ports.authorizer import Action, Authorizer, Verdict
@@ -161,6 +161,7 @@ async def open_office(
     authorizer: Authorizer | None = None,
     inputs: MemoryInputs | None = None,
     store: KeepingStore | None = None,
+    telemetry: Telemetry | None = None,
 ) -> AsyncGenerator[Bench]:
     """A bench with a desk, an inbox and a queue of inputs, and an authorizer if one is given."""
     ports = {
@@ -169,7 +170,7 @@ async def open_office(
         "inputs": MemoryInputs() if inputs is None else inputs,
         "authorizer": authorizer,
     }
-    async with open_bench(subject, script, agent, store=store, ports=ports) as bench:
+    async with open_bench(subject, script, agent, store=store, ports=ports, telemetry=telemetry) as bench:
         yield bench
 
 

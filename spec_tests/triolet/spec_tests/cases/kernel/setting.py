@@ -14,7 +14,7 @@ import trio
 from triolet.adapters.ids import SequentialIds
 from triolet.adapters.memory import MemoryConversations
 from triolet.adapters.scripted_model import ScriptedModel, ScriptItem
-from triolet.kernel import Agent, Capabilities, Kernel, Policy, RetryPolicy, RunResult, Tool, Toolkit
+from triolet.kernel import Agent, Capabilities, Kernel, Policy, RetryPolicy, RunResult, Telemetry, Tool, Toolkit
 from triolet.ports.batch import Batch, encode_batch
 from triolet.ports.conversation_store import Address, Appended, Tail, Writer
 from triolet.ports.events import Event
@@ -147,10 +147,11 @@ async def open_bench(
     groups: Mapping[str, int] | None = None,
     store: KeepingStore | None = None,
     ports: Mapping[str, Any] | None = None,
+    telemetry: Telemetry | None = None,
 ) -> AsyncGenerator[Bench]:
     """Open the kernel under test with one agent, on a scripted model and a store that keeps everything.
 
-    `ports` binds further capabilities by name.
+    `ports` binds further capabilities by name. Without `telemetry` the kernel has its own default.
     """
     scripted = ScriptedModel(script)
     runs = text_agent() if agent is None else agent
@@ -162,7 +163,8 @@ async def open_bench(
         ids=SequentialIds(),
         **(ports or {}),
     )
-    async with subject.port(agents=[runs], capabilities=capabilities, groups=groups or {}) as kernel:
+    told = {} if telemetry is None else {"telemetry": telemetry}
+    async with subject.port(agents=[runs], capabilities=capabilities, groups=groups or {}, **told) as kernel:
         yield Bench(kernel=kernel, agent=runs, model=scripted, store=kept, capabilities=capabilities)
 
 
