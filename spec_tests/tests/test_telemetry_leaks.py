@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.trace import Status, StatusCode
 
 from tests.kernel_world import World, script, talker
-from tests.telemetry_world import Exported
+from tests.telemetry_world import Exported, told
 from triolet.adapters.estimators import ByteEstimator
 from triolet.adapters.scripted_model import call, turn
 from triolet.kernel import Completed, Policy, RetryPolicy, Telemetry, open_kernel, tool
@@ -103,10 +103,14 @@ async def test_f055_a_summary_is_content(
     ):
         for _ in range(3):
             assert isinstance(await conversation.run(agent, "go"), Completed)
+        await conversation.compact(agent, model=script(turn(markers.of("summary") + " again")), rebuild=True)
     assert [request.purpose for request in model.requests] == ["response", "response", "summary", "response"]
-    compaction = exported.one("triolet.compaction")
-    assert compaction.attributes is not None
-    assert compaction.attributes["triolet.outcome"] == "ok"
+    compaction, between = exported.named("triolet.compaction")
+    assert (told(compaction, "triolet.turn"), told(between, "triolet.turn")) == (1, 0)
+    assert between.parent is None
+    below = [span for span in exported.named("chat scripted") if span.parent == between.context]
+    assert [told(span, "gen_ai.conversation.id") for span in below] == ["c"]
+    assert [told(span, "triolet.outcome") for span in (compaction, between)] == ["ok", "ok"]
     found = markers.scan([*exported.texts(), *_log_texts(logged)])
     assert set(found) == ({"summary", "covered"} if content else set())
     assert set().union(*found.values()) <= CONTENT
@@ -155,6 +159,6 @@ async def test_the_sdk_is_not_needed_to_tell_the_same(exported: Exported) -> Non
         agent = talker()
         async with world.kernel(agent, model=script(turn("Done.")), telemetry=telemetry) as kernel:
             await kernel.run(agent, "go")
-    told = sorted((span.name, sorted(span.attributes or {})) for span in exported.spans)
-    assert told == sorted((span.name, sorted(span.attributes)) for span in recorder.spans)
-    assert len(told) > 5
+    spans = sorted((span.name, sorted(span.attributes or {})) for span in exported.spans)
+    assert spans == sorted((span.name, sorted(span.attributes)) for span in recorder.spans)
+    assert len(spans) > 5

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from triolet.kernel.policy import Policy as Policy
     from triolet.kernel.policy import RetryPolicy as RetryPolicy
     from triolet.kernel.preflight import MissingCapabilities as MissingCapabilities
+    from triolet.kernel.rebuilding import NotCompacted as NotCompacted
     from triolet.kernel.results import Aborted as Aborted
     from triolet.kernel.results import BudgetExhaustedError as BudgetExhaustedError
     from triolet.kernel.results import Completed as Completed
@@ -82,6 +83,7 @@ __all__ = [
     "MachineRefused",
     "MissingCapabilities",
     "ModelFailedError",
+    "NotCompacted",
     "NotSuspended",
     "OutputInvalidError",
     "Policy",
@@ -133,6 +135,7 @@ _HOMES: Final = {
         "history_is_valid",
         "history_problem",
     ),
+    "triolet.kernel.rebuilding": ("NotCompacted",),
     "triolet.kernel.preflight": ("MissingCapabilities",),
     "triolet.kernel.results": (
         "DeniedError",

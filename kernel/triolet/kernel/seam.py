@@ -8,6 +8,7 @@ from typing import Any
 
 from triolet.kernel.agent import Agent
 from triolet.kernel.machine.compaction import Measured, Summarize
+from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.observations import (
     InterruptedCall,
     ModelCallEnded,
@@ -43,6 +44,8 @@ class Seam:
         """`checked` messages of the history were found valid before this run, and are not looked at again."""
         self._clock = runtime.clock
         self._watch = runtime.watch
+        self._agent = agent
+        self._address = address
         self._meter = Meter(agent, runtime.capabilities, model.identity)
         self._model_call = ModelCall(agent, model, source, self._meter, runtime.clock, checked=checked)
         self._summarizer = Summarizer(agent, model, runtime.capabilities.compactor, self._meter, address)
@@ -70,9 +73,8 @@ class Seam:
         """Make the request that `action` calls for, and observe how it ended."""
         measured = self.measured
         if isinstance(action, Summarize):
-            if measured is None:
-                raise AssertionError("a cut is made on a measurement")
-            with self._watch.compaction(action.turn, action.by) as work:
-                made = await self._summarizer.make(state, action, measured)
+            run = open_run(state).started.run
+            with self._watch.compaction(self._agent, self._address, run, action) as work:
+                made = await self._summarizer.make(state, action, run, state.view)
                 return work.settled(made, made.reason if isinstance(made, SummaryFailed) else None)
         return await self._model_call.ask(state, action, measured if self._sized else None)

@@ -9,11 +9,12 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.machine.compaction import Summarize
 from triolet.kernel.pipeline.runnable import Runnable
 from triolet.kernel.trace import EventSource
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.conversation_store import Address
-from triolet.ports.identity import CallId, Epoch
+from triolet.ports.identity import CallId, Epoch, RunId
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.outcomes import Outcome
 
@@ -57,8 +58,8 @@ class Watch(Protocol):
         """These calls have their outcomes without a handler."""
         ...
 
-    def compaction(self, turn: int, by: str) -> Work:
-        """The making of a summary."""
+    def compaction(self, agent: Agent[Any, Any], address: Address, run: RunId, action: Summarize) -> Work:
+        """The making of a summary, in a run or between runs."""
         ...
 
 
@@ -110,6 +111,6 @@ class Silence:
     def refused(self, outcomes: Mapping[CallId, Outcome]) -> None:
         """Nothing."""
 
-    def compaction(self, turn: int, by: str) -> Work:
+    def compaction(self, agent: Agent[Any, Any], address: Address, run: RunId, action: Summarize) -> Work:
         """Nothing."""
         return _NOTHING

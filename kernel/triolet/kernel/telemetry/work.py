@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.machine.compaction import Summarize
 from triolet.kernel.pipeline.runnable import Runnable
 from triolet.kernel.telemetry.content import arguments_content, result_content
 from triolet.kernel.telemetry.described import CALL, TOOL, name
@@ -23,7 +24,7 @@ from triolet.kernel.trace import EventSource
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.conversation_store import Address
 from triolet.ports.events import RunCompleted, RunFailed, RunInterrupted
-from triolet.ports.identity import CallId, Epoch
+from triolet.ports.identity import CallId, Epoch, RunId
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.outcomes import (
     Outcome,
@@ -84,9 +85,16 @@ class Listened:
             note_on_current_span("triolet.call.refused", told)
             self._backend.failures.add(1, {OPERATION: "execute_tool", "error.type": outcome.kind})
 
-    def compaction(self, turn: int, by: str) -> Work:
+    def compaction(self, agent: Agent[Any, Any], address: Address, run: RunId, action: Summarize) -> Work:
         """The making of a summary."""
-        return _Compaction(self._backend, turn, by)
+        scope = Scope(
+            run=run,
+            conversation=address.conversation,
+            tenant=address.tenant,
+            agent=agent.id,
+            toolkit=agent.toolkit,
+        )
+        return _Compaction(self._backend, scope, action)
 
 
 class _Watched:
@@ -229,21 +237,21 @@ class _Call(_Watched):
 class _Compaction(_Watched):
     """The making of a summary."""
 
-    def __init__(self, backend: Backend, turn: int, by: str) -> None:
+    def __init__(self, backend: Backend, scope: Scope, action: Summarize) -> None:
         super().__init__(backend)
-        self._turn = turn
-        self._by = by
+        self._scope = scope
+        self._action = action
 
     def __enter__(self) -> Self:
         labels = {OPERATION: "compact"}
         told: Attributes = {
-            **scope_attributes(),
+            **self._scope.attributes,
             **labels,
             **_FIRST,
-            "triolet.turn": self._turn,
-            "triolet.compaction.by": self._by,
+            "triolet.turn": self._action.turn,
+            "triolet.compaction.by": self._action.by,
         }
-        self._begin(self._backend.begin("triolet.compaction", "internal", told), labels)
+        self._begin(self._backend.begin("triolet.compaction", "internal", told, self._scope), labels)
         return self
 
     def settled(self, outcome: T, problem: str | None = None) -> T:
