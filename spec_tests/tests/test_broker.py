@@ -1,4 +1,4 @@
-"""Programmatic calls: the way of a direct call, under the outer call's permit, one at a time, paid before they start."""
+"""Programmatic calls: the way of a direct call, under the outer permit, one at a time, paid before they start."""
 
 from collections.abc import Sequence
 from typing import Any

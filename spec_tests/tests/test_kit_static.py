@@ -11,13 +11,16 @@ from typing_extensions import get_protocol_members
 from triolet.ports import (
     admission,
     approval,
+    artifact_store,
     authorizer,
+    budget,
     capabilities,
     compactor,
     conversation_store,
     inbox,
     language_model,
     prices,
+    secrets,
     sources,
     token_estimator,
 )
@@ -36,6 +39,9 @@ _PORTS = {
     "estimator": token_estimator.TokenEstimator,
     "prices": prices.Prices,
     "compactor": compactor.Compactor,
+    "artifacts": artifact_store.ArtifactStore,
+    "secrets": secrets.SecretResolver,
+    "budgets": budget.Budgets,
 }
 _PARTS: dict[str, Any] = {
     **{name: port for name, port in _PORTS.items() if name != "inputs"},

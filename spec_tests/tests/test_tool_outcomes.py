@@ -17,8 +17,10 @@ from triolet.adapters.scripted_model import call, raw, turn
 from triolet.kernel import InvalidAgent, Policy, Tool, ToolContext, tool
 from triolet.kernel.machine.outcome_table import stopped
 from triolet.kernel.machine.reduction import MAX_CALLS
+from triolet.kernel.pipeline.bound import bounded, keeper
 from triolet.kernel.pipeline.settle import settle_output
 from triolet.ports.batch import BATCH_LIMITS
+from triolet.ports.identity import DEFAULT_TENANT
 from triolet.ports.language_model import CallOpened, Finished, ModelRequest
 from triolet.ports.outcomes import (
     Outcome,
@@ -484,7 +486,7 @@ async def plain() -> str:
     limit=st.integers(256, 700),
 )
 def test_run_022_the_bound_holds_in_bytes_and_cuts_no_character(value: str, limit: int) -> None:
-    outcome = settle_output(plain, value, limit)
+    outcome = trio.run(bounded, settle_output(plain, value), limit, keeper(None, DEFAULT_TENANT))
     assert isinstance(outcome, ToolSuccess)
     assert len(outcome.output.encode()) <= limit
     whole = plain.output.encode_text(value.replace("\0", "\ufffd"))

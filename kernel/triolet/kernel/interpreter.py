@@ -12,6 +12,7 @@ from typing import Any, Literal
 import attrs
 import trio
 
+from triolet.kernel.accounts import Accounts
 from triolet.kernel.agent import Agent
 from triolet.kernel.answer import judge_answer
 from triolet.kernel.approval_desk import ApprovalDesk
@@ -106,8 +107,9 @@ class Interpreter:
         # A suspended run's last message has calls whose results are still to come: it is looked at again with them.
         behind = 1 if journal.state.phase == "batch" else 0
         checked = len(journal.state.history) - behind
-        self._seam = Seam(runtime, agent, model, source, journal.address, checked=checked)
-        self._batch_scope = BatchScope(runtime, agent, source)
+        self._accounts = Accounts(runtime.capabilities.budgets, journal.address, agent.id, self._run)
+        self._seam = Seam(runtime, agent, model, source, journal.address, self._accounts, checked=checked)
+        self._batch_scope = BatchScope(runtime, agent, source, journal.address.tenant, self._accounts)
         self._desk = ApprovalDesk(runtime, next_action(journal.state).waits)
         self.joining = InputJoining(runtime.capabilities.inputs, journal.address)
         """How waiting input gets into this run."""
@@ -149,6 +151,7 @@ class Interpreter:
             if waiting:
                 self._source.suspend(open_run(self._state), waiting)
         finally:
+            await self._accounts.release()
             self._batch_scope.release()
             self._source.end()
 
@@ -212,6 +215,9 @@ class Interpreter:
                 self._observe(attrs.evolve(judged, inputs=inputs))
                 if inputs:  # they are this seam's: the queue is not told yet, and would give them out again
                     self._drained = action.answer.turn + 1
+                return True
+            case ((AskModel() | Summarize()) as action,) if not self._seam.is_paid(action):
+                self._observe(await self._seam.pay(action))
                 return True
             case (MeasureRequest() as action,):
                 self._drained = action.turn

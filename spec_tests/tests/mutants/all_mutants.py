@@ -1,7 +1,9 @@
 """Every mutant, every suite, and the subjects that have to pass it."""
 
 from tests.mutants.kernel_asking_mutants import ASKING_MUTANTS
+from tests.mutants.kernel_budget_mutants import BUDGET_MUTANTS
 from tests.mutants.kernel_call_mutants import CALL_MUTANTS
+from tests.mutants.kernel_context_mutants import CONTEXT_MUTANTS
 from tests.mutants.kernel_limit_mutants import LIMIT_MUTANTS
 from tests.mutants.kernel_run_mutants import RUN_MUTANTS
 from tests.mutants.kernel_steering_mutants import STEERING_MUTANTS
@@ -32,4 +34,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *ASKING_MUTANTS,
     *STEERING_MUTANTS,
     *TELLING_MUTANTS,
+    *BUDGET_MUTANTS,
+    *CONTEXT_MUTANTS,
 )

@@ -55,7 +55,7 @@ def passes_any_output(patches: Patches) -> None:
     """Whatever a handler returns is its result."""
 
     def settle(_: Any) -> Any:
-        return lambda tool, output, limit: ToolSuccess(output=JsonText(json.dumps(_plain(output))))
+        return lambda tool, output: ToolSuccess(output=JsonText(json.dumps(_plain(output))))
 
     patches.wrap("triolet.kernel.pipeline.handler.settle_output", settle)
 
@@ -69,8 +69,8 @@ def spells_output_as_python(patches: Patches) -> None:
     """A result is what Python prints of it."""
 
     def settle(original: Any) -> Any:
-        def printed(tool: Any, output: Any, limit: int) -> Any:
-            made = original(tool, output, limit)
+        def printed(tool: Any, output: Any) -> Any:
+            made = original(tool, output)
             return ToolSuccess(output=encode_text(repr(output))) if isinstance(made, ToolSuccess) else made
 
         return printed
@@ -89,7 +89,7 @@ def records_results_as_they_end(patches: Patches) -> None:
     """Results are recorded in the order in which the handlers ended."""
 
     def settle(_: Any) -> Any:
-        def as_ended(state: Any, outcomes: Any) -> Any:
+        def as_ended(state: Any, outcomes: Any, _: Any) -> Any:
             done = len(state.run.batch.outcomes)
             fresh = list(outcomes.items())[done:]
             return tuple(ToolSettled(call=call, outcome=outcome) for call, outcome in fresh)
@@ -105,8 +105,8 @@ def records_whole_batches_only(patches: Patches) -> None:
     """No result is recorded before the last one is there."""
 
     def settle(original: Any) -> Any:
-        def all_or_none(state: Any, outcomes: Any) -> Any:
-            records = original(state, outcomes)
+        def all_or_none(state: Any, outcomes: Any, programmatic: Any) -> Any:
+            records = original(state, outcomes, programmatic)
             return records if len(records) == len(state.run.batch.open) else ()
 
         return all_or_none
@@ -119,9 +119,9 @@ def spreads_failures(patches: Patches) -> None:
     """Where one call of a batch breaks, all of them have."""
 
     def settle(original: Any) -> Any:
-        def spread(state: Any, outcomes: Any) -> Any:
+        def spread(state: Any, outcomes: Any, programmatic: Any) -> Any:
             broken = [each for each in outcomes.values() if isinstance(each, ToolDefect)]
-            return original(state, dict.fromkeys(outcomes, broken[0]) if broken else outcomes)
+            return original(state, dict.fromkeys(outcomes, broken[0]) if broken else outcomes, programmatic)
 
         return spread
 
@@ -166,9 +166,12 @@ def trusts_calls_of_cut_responses(patches: Patches) -> None:
     """Calls of a response that was cut by length run if they look whole."""
 
     def reduce(original: Any) -> Any:
-        return lambda identity, call, *, cut: original(identity, call, cut=False)
+        def trusting(identity: Any, name: str, raw: str, *, cut: bool) -> Any:
+            return original(identity, name, raw, cut=False)
 
-    patches.wrap("triolet.kernel.machine.reduction._reduce_call", reduce)
+        return trusting
+
+    patches.wrap("triolet.kernel.machine.reduction.reduce_call", reduce)
 
 
 @kernel_mutant("RUN-004")
@@ -212,7 +215,7 @@ def mends_arguments(patches: Patches) -> None:
 
         return mended
 
-    patches.wrap("triolet.kernel.machine.reduction._reduce_call", reduce)
+    patches.wrap("triolet.kernel.machine.reduction.reduce_call", reduce)
 
 
 @kernel_mutant("TOOL-001")
@@ -235,7 +238,12 @@ def numbers_calls_as_providers_do(patches: Patches) -> None:
 @kernel_mutant("TOOL-002")
 def redacts_nothing(patches: Patches) -> None:
     """A tool's redaction is not asked."""
-    patches.wrap("triolet.kernel.pipeline.settle._redacted", lambda _: lambda tool, encoded: encoded)
+
+    def settle(original: Any) -> Any:
+        return lambda tool, ended: original(attrs.evolve(tool, redact=None), ended)
+
+    patches.wrap("triolet.kernel.pipeline.handler.settle_output", settle)
+    patches.wrap("triolet.kernel.pipeline.handler.settle_exception", settle)
 
 
 @kernel_mutant("TOOL-002")
@@ -243,8 +251,8 @@ def quotes_exceptions(patches: Patches) -> None:
     """A defect says what the exception said."""
 
     def settle(original: Any) -> Any:
-        def quoted(tool: Any, error: Exception, limit: int) -> Any:
-            made = original(tool, error, limit)
+        def quoted(tool: Any, error: Exception) -> Any:
+            made = original(tool, error)
             return attrs.evolve(made, type=str(error)) if isinstance(made, ToolDefect) else made
 
         return quoted
@@ -255,7 +263,14 @@ def quotes_exceptions(patches: Patches) -> None:
 @kernel_mutant("TOOL-002", "RUN-022")
 def bounds_nothing(patches: Patches) -> None:
     """A result has any size."""
-    patches.wrap("triolet.kernel.pipeline.settle._bounded", lambda _: lambda text, limit: ToolSuccess(output=text))
+
+    def bounded(_: Any) -> Any:
+        async def whole(outcome: Any, limit: int, keep: Any) -> Any:
+            return outcome
+
+        return whole
+
+    patches.wrap("triolet.kernel.pipeline.handler.bounded", bounded)
 
 
 @kernel_mutant("TOOL-003")
@@ -263,9 +278,7 @@ def knows_no_declared_failures(patches: Patches) -> None:
     """A declared failure is a defect like any other exception."""
 
     def settle(_: Any) -> Any:
-        return lambda tool, error, limit: ToolDefect(
-            reason="exception", type=type(error).__name__, effect_possible=True
-        )
+        return lambda tool, error: ToolDefect(reason="exception", type=type(error).__name__, effect_possible=True)
 
     patches.wrap("triolet.kernel.pipeline.handler.settle_exception", settle)
 

@@ -159,7 +159,7 @@ def _compaction_failed(state: ConversationState, record: CompactionFailed) -> _E
 
 def _budget_warned(state: ConversationState, record: BudgetWarned) -> _Effect:
     run = open_run(state)
-    return state.history, attrs.evolve(run, warned=run.warned | {record.dimension})
+    return state.history, attrs.evolve(run, warned=run.warned | {(record.node, record.dimension)})
 
 
 def _budget_reached(state: ConversationState, record: BudgetReached) -> _Effect:

@@ -26,6 +26,7 @@ from triolet.ports.authorizer import (
     ResolveSecret,
 )
 from triolet.ports.batch import Batch
+from triolet.ports.budget import BudgetRefusal, Reserved
 from triolet.ports.compactor import CompactionArtifact, CompactionRange
 from triolet.ports.conversation_store import Address, Appended, Checkpoint, Page, Tail, Writer
 from triolet.ports.identity import Principal
@@ -104,6 +105,8 @@ _TELLERS: Final[Mapping[type[Any], Teller]] = {
     NeedsApproval: lambda _: {VERDICT: "needs-approval"},
     Offer: lambda value: {"triolet.input.kind": value.kind, TENANT: value.principal.tenant},
     Admitted: lambda value: {"triolet.sequence": value.sequence},
+    Reserved: lambda _: {"triolet.budget.verdict": "reserved"},
+    BudgetRefusal: lambda value: {"triolet.budget.verdict": "refused", "triolet.budget.dimension": value.dimension},
     CompactionRange: lambda value: {
         TENANT: value.tenant,
         CONVERSATION: value.conversation,
