@@ -6,6 +6,7 @@ import attrs
 
 from tests.mutants.mutant import Mutant, Patches, always, kernel_mutant
 from triolet.kernel.telemetry.endings import failed
+from triolet.ports.secrets import Secret
 
 _TELEMETRY = "triolet.kernel.telemetry"
 
@@ -98,13 +99,26 @@ def records_what_an_error_says(patches: Patches) -> None:
     """A handler's defect is recorded with the text of its error."""
 
     def settle(original: Any) -> Any:
-        def quoting(tool: Any, error: Exception, limit: int) -> Any:
-            outcome = original(tool, error, limit)
+        def quoting(tool: Any, error: Exception) -> Any:
+            outcome = original(tool, error)
             return attrs.evolve(outcome, type=repr(error)) if outcome.kind == "defect" else outcome
 
         return quoting
 
     patches.wrap("triolet.kernel.pipeline.handler.settle_exception", settle)
+
+
+@kernel_mutant("SEC-006")
+def tells_what_a_handle_stands_for(patches: Patches) -> None:
+    """A resolved secret is told by its value."""
+
+    def result(original: Any) -> Any:
+        def revealing(value: Any) -> Any:
+            return {"triolet.resource.id": value.reveal()} if isinstance(value, Secret) else original(value)
+
+        return revealing
+
+    patches.wrap(f"{_TELEMETRY}.ports.told_of_result", result)
 
 
 TELLING_MUTANTS: tuple[Mutant, ...] = (
@@ -118,4 +132,5 @@ TELLING_MUTANTS: tuple[Mutant, ...] = (
     leaves_spans_open,
     forgets_whose_work_it_is,
     records_what_an_error_says,
+    tells_what_a_handle_stands_for,
 )

@@ -6,7 +6,7 @@ written to in them. CAP-013, SEC-006.
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 import trio
@@ -17,7 +17,7 @@ from triolet.ports.approval import ApprovalRequest, Decision
 from triolet.ports.authorizer import Allow, CallTool, Deny, Verdict
 from triolet.ports.batch import Batch
 from triolet.ports.language_model import MalformedResponse, ModelRefused, ModelRequest, ModelUnavailable
-from triolet.ports.secrets import Secret, SecretHandle
+from triolet.ports.secrets import Secret, SecretHandle, SecretResolver
 from triolet.ports.strict_json import JsonValue
 from triolet.spec_tests.cases.kernel.asking import BOSS, Desk, Rules, open_office, yes
 from triolet.spec_tests.cases.kernel.setting import Bench, KeepingStore, KernelSubject, text_agent
@@ -65,6 +65,18 @@ CONTENT: Final = frozenset({*MAY_BE_TOLD.values()})
 """The attributes that may hold content."""
 
 ONCE: Final = Policy(retry=RetryPolicy(tries=1))
+
+
+class _Vault:
+    """A resolver whose only secret is a marker."""
+
+    def __init__(self, markers: Markers) -> None:
+        self._markers = markers
+
+    async def resolve(self, handle: SecretHandle) -> Secret:
+        """Resolve whatever is asked for."""
+        await trio.lowlevel.checkpoint()
+        return Secret(handle, self._markers.passes("secret"))
 
 
 @attrs.define(kw_only=True)
@@ -123,14 +135,13 @@ class Scenes:
             self._heard("prompt", "instructions", "tool-output", "declared-failure"),
         ]
         async with (
-            self._open(script, agent) as bench,
+            self._open(script, agent, secrets=_Vault(mark)) as bench,
             bench.kernel.conversation("c") as conversation,
         ):
             await conversation.run(agent, mark.of("prompt"), author=mark.passes("author"))
 
     def _all_tools(self) -> tuple[Tool[Any, Any], ...]:
         mark = self.markers
-        token = Secret(SecretHandle(name="token"), mark.passes("secret"))
 
         @tool(execution="readonly")
         async def look(text: str, context: ToolContext) -> str:
@@ -142,8 +153,10 @@ class Scenes:
         async def buy(text: str) -> str:
             raise SoldOut(item=mark.of("declared-failure"))
 
-        @tool
-        async def crash(text: str) -> str:
+        @tool(requires=["secrets"])
+        async def crash(text: str, context: ToolContext) -> str:
+            secrets = cast("SecretResolver", context.port("secrets"))
+            token = await secrets.resolve(SecretHandle(name="token"))
             try:
                 raise KeyError(mark.passes("cause"))
             except KeyError as cause:

@@ -140,6 +140,8 @@ async def every_span_tells_its_tenant(subject: KernelSubject) -> None:
 async def a_secret_in_a_handler_goes_nowhere(subject: KernelSubject) -> None:
     """A value that a handler resolved, and an error that quotes it, are in no record and in no span, content or not."""
     recorder, scenes = await _played(subject, content=True)
+    resolved = [span.attributes.get("triolet.resource.id") for span in recorder.named("triolet.secrets.resolve")]
+    ensure_equal(resolved, ["token"], "the handles that were resolved, as told")
     found = scenes.markers.scan(recorder.texts())
     ensure_equal(sorted(found.get("secret", ())), [], "where a secret is told")
     written = "\n".join(scenes.stored)
