@@ -5,6 +5,7 @@
 
 import ast
 import inspect
+import json
 from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -16,13 +17,17 @@ import trio
 from opentelemetry import trace
 
 from tests.telemetry_world import Exported, is_error, told
+from triolet.kernel.telemetry.content import request_content
 from triolet.kernel.telemetry.otel import Backend, connect
 from triolet.kernel.telemetry.ports import observe, observed_port, operations_of, ports_of
 from triolet.ports.artifact_store import ArtifactHandle, ArtifactMissing, ArtifactStore
 from triolet.ports.canonical import Digest
 from triolet.ports.capabilities import CAPABILITY_NAMES, Capabilities
-from triolet.ports.identity import TenantId
+from triolet.ports.identity import RunId, TenantId
+from triolet.ports.language_model import ModelRequest
+from triolet.ports.messages import user_text
 from triolet.ports.secrets import Secret, SecretHandle, SecretMissing, SecretResolver
+from triolet.ports.tools import Toolkit
 
 _KERNEL = Path(__file__).resolve().parents[2] / "kernel" / "triolet" / "kernel"
 
@@ -198,3 +203,30 @@ async def test_a_port_that_cannot_wait_is_left_as_it_is(exported: Exported) -> N
     assert observe(bound, _backend(exported), None).clock is still
     assert attrs.evolve(bound) == bound
     await trio.lowlevel.checkpoint()
+
+
+async def test_an_adapter_that_returns_anything_is_told_without_harm(exported: Exported) -> None:
+    """What is not text or a number is left out, and the caller gets what the adapter gave."""
+
+    class Odd:
+        async def resolve(self, handle: SecretHandle) -> Any:
+            return ArtifactHandle(digest=Digest(handle.name), size=nothing, content_type="x")
+
+    nothing: Any = object()
+    odd: Any = observed_port("secrets", SecretResolver, Odd(), _backend(exported), 1_000)
+    assert (await odd.resolve(SecretHandle(name="token"))).size is nothing
+    assert told(exported.one("triolet.secrets.resolve"), "triolet.size") is None
+    assert exported.watch.open == {}
+
+
+def test_what_does_not_fit_is_left_out_whole() -> None:
+    messages = tuple(user_text(f"{n} " + "x" * 90) for n in range(100))
+    request = ModelRequest(run=RunId("r"), turn=1, attempt=1, instructions="y" * 5_000, messages=messages)
+    told_of_it: dict[str, Any] = request_content(request, Toolkit(), 1_000)
+    shown = json.loads(told_of_it["gen_ai.input.messages"])
+    assert [message["parts"][0]["content"].split()[0] for message in shown] == [str(n) for n in range(94, 100)]
+    assert len(told_of_it["gen_ai.input.messages"]) <= 1_000
+    (part,) = json.loads(told_of_it["gen_ai.system_instructions"])
+    assert "(5000 characters)" in part["content"]
+    alone = request_content(attrs.evolve(request, messages=(user_text("\\" * 900),)), Toolkit(), 256)
+    assert all(len(str(value)) <= 256 for value in alone.values())

@@ -28,7 +28,7 @@ def tells_what_an_error_says(patches: Patches) -> None:
     def ending(original: Any) -> Any:
         return lambda error: original(error) if error is None else attrs.evolve(original(error), type=str(error))
 
-    patches.wrap(f"{_TELEMETRY}.ports.ending_of", ending)
+    patches.wrap(f"{_TELEMETRY}.observed.ending_of", ending)
 
 
 @kernel_mutant("CAP-013")
@@ -118,7 +118,7 @@ def tells_what_a_handle_stands_for(patches: Patches) -> None:
 
         return revealing
 
-    patches.wrap(f"{_TELEMETRY}.ports.told_of_result", result)
+    patches.wrap(f"{_TELEMETRY}.observed.told_of_result", result)
 
 
 TELLING_MUTANTS: tuple[Mutant, ...] = (

@@ -63,12 +63,18 @@ def _messages(messages: Sequence[Message], toolkit: Toolkit, limit: int) -> str:
 
 
 def _fitting(items: list[JsonValue], limit: int) -> str:
-    # Whole items only: what is cut in the middle is no JSON any more.
-    for first in range(len(items)):
-        text = encode_text(items[first:])
-        if len(text) <= limit:
-            return text
-    return encode_text([{"type": "omitted", "size": len(encode_text(items))}])
+    # Whole items only, the newest: what is cut in the middle is no JSON any more.
+    kept: list[str] = []
+    size = 1
+    for item in reversed(items):
+        text = encode_text(item)
+        size += len(text) + 1
+        if size > limit:
+            break
+        kept.append(text)
+    if not kept and items:
+        return encode_text([{"type": "omitted"}])
+    return f"[{','.join(reversed(kept))}]"
 
 
 def _message(message: Message, toolkit: Toolkit, limit: int) -> JsonValue:
@@ -90,7 +96,7 @@ def _message(message: Message, toolkit: Toolkit, limit: int) -> JsonValue:
 def _part(part: Text | Media, limit: int) -> JsonValue:
     if isinstance(part, Text):
         return _text_part(part.text, limit)
-    return {"type": "blob", "mime_type": part.media_type[:100], "size": len(part.base64)}
+    return {"type": "blob", "mime_type": cut(part.media_type, 100), "size": len(part.base64)}
 
 
 def _text_part(text: str, limit: int) -> JsonValue:

@@ -157,4 +157,9 @@ def _teller(kind: type[Any]) -> Teller | None:
 
 
 def _bounded(attributes: Mapping[str, Value], limit: int) -> Attributes:
-    return {key: repair(value[:limit]) if isinstance(value, str) else value for key, value in attributes.items()}
+    # An adapter's values may be anything: what is neither text nor a number is not told.
+    return {
+        key: repair(value[:limit]) if isinstance(value, str) else value
+        for key, value in attributes.items()
+        if isinstance(value, str | int | float)
+    }

@@ -63,7 +63,7 @@ class _Chat(AbstractAsyncContextManager[AsyncIterator[ModelPart]]):
         self._labels = _labels(model.identity)
         self._opened: AbstractAsyncContextManager[AsyncIterator[ModelPart]] | None = None
         self._span: OpenSpan | None = None
-        self._answer = _Answer()
+        self._answer = _Answer(texts=limit is not None)
         self._toolkit: Toolkit = Toolkit()
 
     async def __aenter__(self) -> AsyncIterator[ModelPart]:
@@ -144,11 +144,12 @@ class _Chat(AbstractAsyncContextManager[AsyncIterator[ModelPart]]):
 
 
 class _Answer:
-    """What is known of an answer so far. Its text is kept as the kernel keeps it: a response has bounds."""
+    """What is known of an answer so far. Its texts are kept where content is told, within the response's bounds."""
 
-    __slots__ = ("calls", "exhausted", "finish", "text", "usage")
+    __slots__ = ("_texts", "calls", "exhausted", "finish", "text", "usage")
 
-    def __init__(self) -> None:
+    def __init__(self, *, texts: bool) -> None:
+        self._texts = texts
         self.exhausted = False
         self.finish: str | None = None
         self.usage: Usage | None = None
@@ -158,11 +159,11 @@ class _Answer:
     def heard(self, part: ModelPart) -> None:
         """Take a part in."""
         match part:
-            case TextChunk(text=text):
+            case TextChunk(text=text) if self._texts:
                 self.text.append(text)
             case CallOpened(index=index, name=called):
                 self.calls[index] = [called]
-            case CallChunk(index=index, text=text):
+            case CallChunk(index=index, text=text) if self._texts:
                 self.calls.setdefault(index, [""]).append(text)
             case UsageReport(usage=usage):
                 self.usage = usage if usage.problem() is None else None

@@ -14,24 +14,21 @@ from triolet.kernel.machine.compaction import Summarize
 from triolet.kernel.pipeline.runnable import Runnable
 from triolet.kernel.telemetry.content import arguments_content, result_content
 from triolet.kernel.telemetry.described import CALL, TOOL, name
-from triolet.kernel.telemetry.endings import CANCELLED, WELL, Ending, ending_of, failed
+from triolet.kernel.telemetry.endings import WELL, Ending, ending_of, failed
 from triolet.kernel.telemetry.model import OPERATION, ObservedModel
 from triolet.kernel.telemetry.otel import Attributes, Backend, Current, OpenSpan, note_on_current_span
 from triolet.kernel.telemetry.ports import observe
 from triolet.kernel.telemetry.scope import Scope, run_scope, scope_attributes
+from triolet.kernel.telemetry.settled import OUTCOMES, ending_of_call, ending_of_run
 from triolet.kernel.telemetry.watch import Work
 from triolet.kernel.trace import EventSource
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.conversation_store import Address
-from triolet.ports.events import RunCompleted, RunFailed, RunInterrupted
 from triolet.ports.identity import CallId, Epoch, RunId
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.outcomes import (
     Outcome,
     ToolDefect,
-    ToolFailure,
-    ToolInvalidInput,
-    ToolRejected,
     ToolSuccess,
     ToolUnknownOutcome,
 )
@@ -167,7 +164,7 @@ class _Run(_Watched):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ending, told = _ending_of_run(self._source)
+        self._ending, told = ending_of_run(self._source.terminal)
         if self._span is not None:
             self._span.tell(told | {"triolet.turns": self._turn})
         self._leave_turn(self._ending if error is None else ending_of(error))
@@ -220,10 +217,10 @@ class _Call(_Watched):
     def settled(self, outcome: T, problem: str | None = None) -> T:
         """Tell the outcome."""
         span = self._span
-        if span is None or not isinstance(outcome, _OUTCOMES):
+        if span is None or not isinstance(outcome, OUTCOMES):
             return outcome
         told: Attributes = {"triolet.tool.outcome": outcome.kind}
-        self._ending = _ending_of_call(outcome)
+        self._ending = ending_of_call(outcome)
         if isinstance(outcome, ToolDefect | ToolUnknownOutcome):
             told["triolet.tool.reason"] = outcome.reason
         if isinstance(outcome, ToolSuccess):
@@ -259,41 +256,3 @@ class _Compaction(_Watched):
         if problem is not None:
             self._ending = failed("other", problem)
         return outcome
-
-
-_OUTCOMES: Final = (ToolSuccess, ToolRejected, ToolInvalidInput, ToolFailure, ToolDefect, ToolUnknownOutcome)
-
-
-def _ending_of_call(outcome: Outcome) -> Ending:
-    match outcome:
-        case ToolSuccess():
-            return WELL
-        case ToolDefect(reason="cancelled") | ToolUnknownOutcome(reason="cancelled"):
-            return CANCELLED
-        case ToolFailure(type=type_):
-            return failed("tool-failure", type_)
-        case ToolDefect(reason=reason, type=type_):
-            return failed("tool-defect", type_ or reason)
-        case ToolUnknownOutcome(reason=reason):
-            return failed("tool-unknown", reason)
-        case ToolRejected(reason=reason) | ToolInvalidInput(reason=reason):
-            return failed("tool-refused", reason)
-
-
-def _ending_of_run(source: EventSource) -> tuple[Ending, Attributes]:
-    match source.terminal:
-        case None:
-            return WELL, {}
-        case RunCompleted():
-            return WELL, {"triolet.run.status": "completed"}
-        case RunFailed(failure=failure):
-            told: Attributes = {"triolet.run.status": "failed"}
-            if failure.dimension is not None:
-                told["triolet.budget.dimension"] = failure.dimension
-            return failed("run", failure.code), told
-        case RunInterrupted(settlement=settlement):
-            reason = settlement.reason or "cancelled"
-            ending = failed("run", reason) if reason in ("crashed", "lost") else CANCELLED
-            return ending, {"triolet.run.status": "aborted", "triolet.abort.reason": reason}
-        case _:
-            return WELL, {"triolet.run.status": "suspended"}
