@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from triolet.kernel.run_request import InvalidInstructions as InvalidInstructions
     from triolet.kernel.runtime import DefinitionChanged as DefinitionChanged
     from triolet.kernel.runtime import UnknownAgent as UnknownAgent
+    from triolet.kernel.telemetry.settings import Telemetry as Telemetry
     from triolet.kernel.threads import AbandonedCall as AbandonedCall
     from triolet.ports.capabilities import Capabilities as Capabilities
     from triolet.ports.tool_context import ToolContext as ToolContext
@@ -99,6 +100,7 @@ __all__ = [
     "RunSuspendedError",
     "SealTimedOut",
     "Suspended",
+    "Telemetry",
     "Tool",
     "ToolContext",
     "Toolkit",
@@ -160,6 +162,7 @@ _HOMES: Final = {
     "triolet.kernel.run_request": ("InvalidInstructions",),
     "triolet.kernel.runtime": ("DefinitionChanged", "UnknownAgent"),
     "triolet.kernel.threads": ("AbandonedCall",),
+    "triolet.kernel.telemetry.settings": ("Telemetry",),
     "triolet.ports.capabilities": ("Capabilities",),
     "triolet.ports.tool_context": ("ToolContext",),
     "triolet.ports.tool_function": ("tool",),

@@ -99,6 +99,7 @@ class Interpreter:
         source: EventSource,
     ) -> None:
         self._runtime = runtime
+        self._watch = runtime.watch
         self._journal = journal
         self._source = source
         self._run = source.trace.run
@@ -130,6 +131,10 @@ class Interpreter:
 
         On cancellation from outside: seal, settle as aborted, and let it propagate.
         """
+        with self._watch.run(self._agent, self._source, self._journal.address, self._journal.epoch):
+            await self._drive(opening, seconds)
+
+    async def _drive(self, opening: RunRequested | AttemptResumed, seconds: float | None) -> None:
         if seconds is not None:
             self._scope.deadline = trio.current_time() + seconds
         try:
@@ -230,6 +235,7 @@ class Interpreter:
             return await self._wait(plan.waits)
         match plan.actions:
             case ((AskModel() | Summarize()) as action,):
+                self._watch.turn(action.turn)
                 self._observe(await self._seam.work(self._state, action))
             case (JudgeCalls() as action,):
                 self._observe(await self._batch_scope.judge(action, open_run(self._state).started))

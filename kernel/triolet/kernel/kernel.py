@@ -20,6 +20,8 @@ from triolet.kernel.preflight import MissingCapabilities
 from triolet.kernel.results import RunResult, Suspended
 from triolet.kernel.run_handle import RunHandle
 from triolet.kernel.runtime import Runtime, assemble
+from triolet.kernel.telemetry.opening import watch_for
+from triolet.kernel.telemetry.settings import PROCESS_WIDE, Telemetry
 from triolet.kernel.threads import CLOSE_SECONDS, AbandonedCall
 from triolet.ports.approval import Decision
 from triolet.ports.capabilities import Capabilities
@@ -231,13 +233,15 @@ async def open_kernel(
     groups: Mapping[str, int] | None = None,
     max_threads: int = 16,
     close_seconds: float = CLOSE_SECONDS,
+    telemetry: Telemetry = PROCESS_WIDE,
 ) -> AsyncGenerator[Kernel]:
     """Open a kernel for these agents on these capabilities.
 
     `groups` sizes the concurrency groups that tools name (RUN-009); `max_threads` bounds the threads of plain
-    functions. Acquires nothing outside: the host owns what it bound, and closes it after the kernel. Leaving the scope
-    waits up to `close_seconds` (5) for threads that calls have left behind; `Kernel.abandoned` says which go on. Raises
-    `MissingCapabilities` naming everything that is missing (CAP-002), `DuplicateAgent`, `InvalidCloseSeconds`.
+    functions; `telemetry` says what OpenTelemetry is told (CAP-013). Acquires nothing outside: the host owns what it
+    bound, and closes it after the kernel. Leaving the scope waits up to `close_seconds` (5) for threads that calls have
+    left behind; `Kernel.abandoned` says which go on. Raises `MissingCapabilities` naming everything that is missing
+    (CAP-002), `DuplicateAgent`, `InvalidCloseSeconds`.
     """
     if not 0 <= close_seconds < inf:
         raise InvalidCloseSeconds(seconds=close_seconds)
@@ -246,7 +250,7 @@ async def open_kernel(
         if agent.id in by_id:
             raise DuplicateAgent(agent=agent.id)
         by_id[agent.id] = agent
-    runtime = assemble(by_id, capabilities, groups or {}, max_threads)
+    runtime = assemble(by_id, capabilities, groups or {}, max_threads, watch_for(telemetry))
     try:
         yield Kernel(runtime)
     finally:

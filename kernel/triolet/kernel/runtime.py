@@ -12,6 +12,7 @@ import trio
 from triolet.kernel.agent import Agent
 from triolet.kernel.near_names import near_names
 from triolet.kernel.preflight import check_assembly
+from triolet.kernel.telemetry.watch import Watch
 from triolet.kernel.threads import Threads
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.conversation_store import ConversationStore
@@ -60,6 +61,7 @@ class Runtime:
     ids: IdGenerator
     groups: Mapping[str, trio.CapacityLimiter]
     threads: Threads
+    watch: Watch
 
     def check_known(self, agent: Agent[Any, Any]) -> None:
         """Raise `UnknownAgent` unless the kernel was opened with this very agent: preflight has seen no other."""
@@ -80,7 +82,7 @@ class Runtime:
         model = override or agent.model or self.capabilities.model
         if model is None:
             raise AssertionError("preflight names what is missing")
-        return model
+        return self.watch.model(model)
 
 
 def assemble(
@@ -88,9 +90,11 @@ def assemble(
     capabilities: Capabilities,
     groups: Mapping[str, int],
     max_threads: int,
+    watch: Watch,
 ) -> Runtime:
     """Bind a complete assembly. Raises `MissingCapabilities`, naming everything that is missing (CAP-002)."""
     check_assembly(agents.values(), capabilities, groups)
+    capabilities = watch.capabilities(capabilities)
     conversations, clock, ids = capabilities.conversations, capabilities.clock, capabilities.ids
     if conversations is None or clock is None or ids is None:
         raise AssertionError("preflight names what is missing")
@@ -102,4 +106,5 @@ def assemble(
         ids=ids,
         groups={name: trio.CapacityLimiter(tokens) for name, tokens in groups.items()},
         threads=Threads(max_threads, clock),
+        watch=watch,
     )

@@ -312,8 +312,8 @@ def widens_groups(patches: Patches) -> None:
     """Groups have room for everybody."""
 
     def assemble(original: Any) -> Any:
-        return lambda agents, capabilities, groups, threads: original(
-            agents, capabilities, dict.fromkeys(groups, 1_000), threads
+        return lambda agents, capabilities, groups, *more: original(
+            agents, capabilities, dict.fromkeys(groups, 1_000), *more
         )
 
     patches.wrap("triolet.kernel.kernel.assemble", assemble)

@@ -23,6 +23,7 @@ from triolet.spec_tests.cases.kernel.setting import KernelSubject
 from triolet.spec_tests.cases.kernel.showing import SHOWING
 from triolet.spec_tests.cases.kernel.steering import STEERING
 from triolet.spec_tests.cases.kernel.suspending import SUSPENDING
+from triolet.spec_tests.cases.kernel.telling import TELLING
 from triolet.spec_tests.suite import Suite
 
 __all__ = ["KERNEL", "KernelSubject"]
@@ -49,6 +50,7 @@ KERNEL: Final = Suite(
         *SUSPENDING,
         *AUTHORIZING,
         *STEERING,
+        *TELLING,
         *PROGRAMS,
         *CONTEXTS,
         *BUDGETS,

@@ -11,7 +11,7 @@ import trio
 
 from triolet.adapters.memory import MemoryInbox, MemoryInputs
 from triolet.adapters.scripted_model import ScriptItem
-from triolet.kernel import Agent, ApprovalPolicy, Failed, Kernel, Policy, RunResult, Suspended, Tool, tool
+from triolet.kernel import Agent, ApprovalPolicy, Failed, Kernel, Policy, RunResult, Suspended, Telemetry, Tool, tool
 from triolet.ports.admission import Admitted, InputKind
 from triolet.ports.approval import PENDING, Approval, ApprovalRequest, ApprovalUnavailable, Decision, Pending
 from triolet.ports.authorizer import Action, Authorizer, Verdict
@@ -19,6 +19,7 @@ from triolet.ports.canonical import Digest
 from triolet.ports.conversation_store import Address
 from triolet.ports.errors import Unavailable
 from triolet.ports.identity import InputId, Principal, RequestId
+from triolet.ports.secrets import SecretResolver
 from triolet.ports.strict_json import JsonText
 from triolet.spec_tests.cases.kernel.setting import Bench, KeepingStore, KernelSubject, open_bench, text_agent
 from triolet.spec_tests.claims import SpecViolation, ensure_equal
@@ -178,15 +179,20 @@ async def open_office(
     authorizer: Authorizer | None = None,
     inputs: MemoryInputs | None = None,
     store: KeepingStore | None = None,
+    secrets: SecretResolver | None = None,
+    telemetry: Telemetry | None = None,
 ) -> AsyncGenerator[Bench]:
-    """A bench with a desk, an inbox and a queue of inputs, and an authorizer if one is given."""
+    """A bench with a desk, an inbox and a queue of inputs, and an authorizer and secrets if they are given."""
     ports = {
         "approval": Desk() if desk is None else desk,
         "inbox": MemoryInbox(),
         "inputs": MemoryInputs() if inputs is None else inputs,
         "authorizer": authorizer,
+        "secrets": secrets,
     }
-    async with open_bench(subject, script, agent, store=store, ports=ports) as bench:
+    async with open_bench(
+        subject, script, agent, store=store, ports=ports, options={} if telemetry is None else {"telemetry": telemetry}
+    ) as bench:
         yield bench
 
 
