@@ -196,3 +196,12 @@ class WarnsEachTime(MemoryBudgets):
         for name in chain:
             self._node(name).warned.clear()
         return super()._warnings(chain)
+
+
+@_breaks("CAP-001")
+class LeavesAccountTasks(MemoryBudgets):
+    """Every reservation starts a task that outlives the accounts."""
+
+    async def reserve(self, key: str, chain: Chain, amounts: Amounts) -> Reserved | BudgetRefusal:
+        trio.lowlevel.spawn_system_task(trio.sleep_forever)
+        return await super().reserve(key, chain, amounts)

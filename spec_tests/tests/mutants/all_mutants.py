@@ -6,6 +6,7 @@ from tests.mutants.kernel_asking_mutants import ASKING_MUTANTS
 from tests.mutants.kernel_budget_mutants import BUDGET_MUTANTS
 from tests.mutants.kernel_call_mutants import CALL_MUTANTS
 from tests.mutants.kernel_context_mutants import CONTEXT_MUTANTS
+from tests.mutants.kernel_keeping_mutants import KEEPING_MUTANTS
 from tests.mutants.kernel_limit_mutants import LIMIT_MUTANTS
 from tests.mutants.kernel_run_mutants import RUN_MUTANTS
 from tests.mutants.kernel_steering_mutants import STEERING_MUTANTS
@@ -44,4 +45,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *STEERING_MUTANTS,
     *BUDGET_MUTANTS,
     *CONTEXT_MUTANTS,
+    *KEEPING_MUTANTS,
 )

@@ -208,3 +208,12 @@ class TakesAnyType(Shelf):
         kept = self._kept[tenant, handle.digest]
         self._kept[tenant, handle.digest] = attrs.evolve(kept, content_type=content_type)
         return attrs.evolve(handle, content_type=content_type)
+
+
+@_breaks("CAP-001")
+class LeavesArtifactTasks(Shelf):
+    """Every put starts a task that outlives the store."""
+
+    async def put(self, payload: Payload, *, tenant: TenantId, content_type: str) -> ArtifactHandle:
+        trio.lowlevel.spawn_system_task(trio.sleep_forever)
+        return await super().put(payload, tenant=tenant, content_type=content_type)

@@ -4,6 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import trio
+
 from tests.mutants.mutant import Mutant
 from triolet.ports.secrets import MAX_SECRET, Secret, SecretHandle, SecretMissing, SecretRefused
 from triolet.spec_tests.cases.secret_resolver import SECRET_RESOLVER, SecretSubject
@@ -193,3 +195,12 @@ class ComparesValues(Drawer):
     def secret(self, handle: SecretHandle, data: bytes) -> Secret | str:
         made = super().secret(handle, data)
         return made if isinstance(made, str) else _Comparable(handle, made.reveal())
+
+
+@_breaks("CAP-001")
+class LeavesSecretTasks(Drawer):
+    """Every resolution starts a task that outlives the resolver."""
+
+    async def resolve(self, handle: SecretHandle) -> Secret:
+        trio.lowlevel.spawn_system_task(trio.sleep_forever)
+        return await super().resolve(handle)

@@ -1,6 +1,6 @@
 """Charging: once for each node, whatever was reserved, and announced when most is used. SEC-012, SUB-010, RUN-025."""
 
-from triolet.ports.budget import NodeWarning
+from triolet.ports.budget import Amounts, NodeWarning
 from triolet.spec_tests.cases.budgets.setting import (
     LEFT,
     RIGHT,
@@ -27,8 +27,8 @@ async def each_ancestor_is_charged_once(subject: BudgetSubject) -> None:
     await budgets.settle("right", {"tool-calls": 2, "tokens": 1_000})
     await ensure_spent(budgets, LEFT[3:], {"turns": 1, "tokens": 30, "cost": 9}, "on the left")
     await ensure_spent(budgets, RIGHT[3:], {"tool-calls": 2, "tokens": 1_000}, "on the right")
-    both = {"turns": 1, "tool-calls": 2, "tokens": 1_030, "cost": 9}
-    await ensure_spent(budgets, LEFT[:3], {**both}, "above both")
+    both: Amounts = {"turns": 1, "tool-calls": 2, "tokens": 1_030, "cost": 9}
+    await ensure_spent(budgets, LEFT[:3], both, "above both")
     await ensure_spent(budgets, ("tenant:nobody",), {}, "who is not in any chain")
 
 
