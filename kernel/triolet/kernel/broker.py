@@ -89,9 +89,13 @@ class Broker:
             self._index += 1
             judged = await self._judged(identity, name, arguments)
             if not isinstance(judged, Runnable):
+                self._runtime.watch.refused({identity: judged})
                 return judged
             rejected = await self._account.pay(self._call)
-            return await self._run(judged) if rejected is None else rejected
+            if rejected is not None:
+                return rejected
+            with self._runtime.watch.call(judged) as work:
+                return work.settled(await self._run(judged))
         finally:
             self._busy = False
 

@@ -130,6 +130,7 @@ class BatchScope:
         }
         self.started = set()
         self.programmatic = {}
+        self._runtime.watch.refused(self.outcomes)
         return CallsJudged(verdicts=verdicts(judgements), at=self._runtime.clock.now())
 
     def take_permits(self, actions: Iterable[Action]) -> PermitsHeld | None:
@@ -223,7 +224,8 @@ class BatchScope:
                     self._bell.set()
             if not place.go.is_set():
                 await place.go.wait()
-            self.outcomes[place.id] = await self._handle(place.runnable, state)
+            with self._runtime.watch.call(place.runnable) as work:
+                self.outcomes[place.id] = work.settled(await self._handle(place.runnable, state))
             self._ended = True
             self._bell.set()
         finally:

@@ -99,6 +99,7 @@ class Interpreter:
         source: EventSource,
     ) -> None:
         self._runtime = runtime
+        self._watch = runtime.watch
         self._journal = journal
         self._source = source
         self._run = source.trace.run
@@ -110,7 +111,7 @@ class Interpreter:
         self._seam = Seam(runtime, agent, model, source, journal.address, self._accounts, checked=checked)
         self._batch_scope = BatchScope(runtime, agent, source, journal.address.tenant, self._accounts)
         self._desk = ApprovalDesk(runtime, next_action(journal.state).waits)
-        self.joining = InputJoining(runtime.capabilities.inputs, journal.address)
+        self.joining = InputJoining(runtime.capabilities.inputs, journal)
         """How waiting input gets into this run."""
         self._drained = 0
         # The state that the undecided future builds on; equal to the journal's once all is on record.
@@ -130,6 +131,10 @@ class Interpreter:
 
         On cancellation from outside: seal, settle as aborted, and let it propagate.
         """
+        with self._watch.run(self._agent, self._source, self._journal.address, self._journal.epoch):
+            await self._drive(opening, seconds)
+
+    async def _drive(self, opening: RunRequested | AttemptResumed, seconds: float | None) -> None:
         if seconds is not None:
             self._scope.deadline = trio.current_time() + seconds
         try:
@@ -230,6 +235,7 @@ class Interpreter:
             return await self._wait(plan.waits)
         match plan.actions:
             case ((AskModel() | Summarize()) as action,):
+                self._watch.turn(action.turn)
                 self._observe(await self._seam.work(self._state, action))
             case (JudgeCalls() as action,):
                 self._observe(await self._batch_scope.judge(action, open_run(self._state).started))
@@ -315,17 +321,20 @@ class Interpreter:
         error.add_note(f"and the run could not be sealed: {failure}")
 
     async def _seal(self, cause: AbortReason | Literal["deadline"]) -> None:
-        await self._flush()
-        if self._state.run is not None:
-            self._observe(
-                Stopped(
-                    cause=cause,
-                    started=frozenset(self._batch_scope.started),
-                    outcomes=self._batch_scope.outcomes,
-                    programmatic=self._batch_scope.programmatic,
-                    asking=self._seam.asking,
-                )
-            )
+        try:
             await self._flush()
-        await self._desk.withdraw(())
-        await self.joining.put_back()
+            if self._state.run is not None:
+                self._observe(
+                    Stopped(
+                        cause=cause,
+                        started=frozenset(self._batch_scope.started),
+                        outcomes=self._batch_scope.outcomes,
+                        programmatic=self._batch_scope.programmatic,
+                        asking=self._seam.asking,
+                    )
+                )
+                await self._flush()
+        finally:
+            # Also where the log stays open: nobody is here any more for what this run has asked or claimed.
+            await self._desk.withdraw(())
+            await self.joining.put_back()

@@ -48,6 +48,9 @@ class Seam:
     ) -> None:
         """`checked` messages of the history were found valid before this run, and are not looked at again."""
         self._clock = runtime.clock
+        self._watch = runtime.watch
+        self._agent = agent
+        self._address = address
         self._accounts = accounts
         self._meter = Meter(agent, runtime.capabilities, model.identity)
         self._model_call = ModelCall(agent, model, source, self._meter, runtime.clock, checked=checked)
@@ -89,7 +92,7 @@ class Seam:
         seen: ResponseReduced | ModelCallEnded | Summarized | SummaryFailed | None = None
         try:
             if isinstance(action, Summarize):
-                seen = await self._summarizer.make(state, action, open_run(state).started.run, state.view)
+                seen = await self._summarized(state, action)
             else:
                 seen = await self._model_call.ask(state, action, self.measured if self._sized else None)
             return seen
@@ -97,6 +100,12 @@ class Seam:
             asking = self.asking
             usage = seen.usage if seen is not None else None if asking is None else asking.usage
             await self._accounts.settle(usage, turns=1 if isinstance(seen, ResponseReduced) else 0)
+
+    async def _summarized(self, state: ConversationState, action: Summarize) -> Summarized | SummaryFailed:
+        run = open_run(state).started.run
+        with self._watch.compaction(self._agent, self._address, run, action) as work:
+            made = await self._summarizer.make(state, action, run, state.view)
+            return work.settled(made, made.reason if isinstance(made, SummaryFailed) else None)
 
 
 def _key(action: AskModel | Summarize) -> str:

@@ -10,6 +10,7 @@ from tests.mutants.kernel_keeping_mutants import KEEPING_MUTANTS
 from tests.mutants.kernel_limit_mutants import LIMIT_MUTANTS
 from tests.mutants.kernel_run_mutants import RUN_MUTANTS
 from tests.mutants.kernel_steering_mutants import STEERING_MUTANTS
+from tests.mutants.kernel_telling_mutants import TELLING_MUTANTS
 from tests.mutants.model_mutants import MODEL_MUTANTS, Adapter, maker_of
 from tests.mutants.mutant import Mutant
 from tests.mutants.secret_mutants import SECRET_MUTANTS, Drawer, secret_maker_of
@@ -43,6 +44,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *LIMIT_MUTANTS,
     *ASKING_MUTANTS,
     *STEERING_MUTANTS,
+    *TELLING_MUTANTS,
     *BUDGET_MUTANTS,
     *CONTEXT_MUTANTS,
     *KEEPING_MUTANTS,

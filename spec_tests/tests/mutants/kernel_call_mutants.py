@@ -344,12 +344,13 @@ def runs_plain_functions_inline(patches: Patches) -> None:
     """A synchronous handler runs on the event loop."""
 
     def run(_: Any) -> Any:
-        async def inline(function: Any, *args: Any, limiter: Any) -> Any:
+        async def inline(self: Any, function: Any, *args: Any, began: Any, **_: Any) -> Any:
+            began()
             return function(*args)
 
         return inline
 
-    patches.wrap("triolet.kernel.pipeline.handler.run_in_thread", run)
+    patches.wrap("triolet.kernel.threads.Threads.run", run)
 
 
 @kernel_mutant("RUN-012")

@@ -13,7 +13,7 @@ import attrs
 from triolet.kernel.machine.history import EMPTY, History
 from triolet.kernel.machine.shown import WHOLE, View
 from triolet.ports.approval import ApprovalRequest
-from triolet.ports.identity import CallId, Epoch, Instant, SequenceNumber
+from triolet.ports.identity import CallId, Epoch, InputId, Instant, SequenceNumber
 from triolet.ports.messages import ToolCall
 from triolet.ports.outcomes import Outcome
 from triolet.ports.records import ApprovalDecided, Dimension, GrantGiven, ModelResponded, RunStarted
@@ -32,6 +32,8 @@ before a model request; `batch` has calls without results; `answered` has a resp
 """
 
 
+KNOWN_TAKEN: Final = 256
+"""How many inputs that came out of a queue stay known: more than can be on record without their queue knowing it."""
 NOTHING_USED: Final = UsageTotals()
 NOT_WARNED: Final[frozenset[tuple[str | None, Dimension]]] = frozenset()
 NONE_PREPARED: Final[Mapping[CallId, ExecutionClass]] = MappingProxyType({})
@@ -139,7 +141,11 @@ class RunState:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ConversationState:
-    """A conversation after `sequence` records. `view` is what of the history a model is shown."""
+    """A conversation after `sequence` records. `view` is what of the history a model is shown.
+
+    `taken` are the last `KNOWN_TAKEN` inputs that came out of a queue, by id and the time of their offer, so that a
+    queue which was not told can be told again (DUR-016).
+    """
 
     phase: Phase = "new"
     sequence: SequenceNumber = SequenceNumber(0)
@@ -148,6 +154,7 @@ class ConversationState:
     view: View = WHOLE
     run: RunState | None = None
     grants: tuple[GrantGiven, ...] = ()
+    taken: tuple[tuple[InputId, Instant], ...] = ()
 
 
 NEW = ConversationState()

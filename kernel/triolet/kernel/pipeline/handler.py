@@ -13,7 +13,7 @@ from triolet.kernel.machine.outcome_table import stopped
 from triolet.kernel.pipeline.bound import Keep, bounded
 from triolet.kernel.pipeline.runnable import Runnable
 from triolet.kernel.pipeline.settle import settle_exception, settle_output
-from triolet.kernel.threads import run_in_thread
+from triolet.kernel.threads import Threads
 from triolet.ports.outcomes import Outcome
 from triolet.ports.tool_context import ToolContext
 
@@ -25,7 +25,7 @@ async def run_handler(
     seconds: float,
     result_bytes: int,
     keep: Keep,
-    threads: trio.CapacityLimiter,
+    threads: Threads,
     began: Callable[[], None],
 ) -> Outcome:
     """Call the tool's handler and give the outcome. `seconds` bounds it, and the wait for a thread before it.
@@ -41,7 +41,7 @@ async def _ended(
     runnable: Runnable,
     context: ToolContext,
     seconds: float,
-    threads: trio.CapacityLimiter,
+    threads: Threads,
     began: Callable[[], None],
 ) -> Outcome:
     tool = runnable.tool
@@ -55,7 +55,15 @@ async def _ended(
     try:
         with trio.CancelScope(deadline=trio.current_time() + seconds) as scope:
             if tool.threaded:
-                output: Any = await run_in_thread(tool.handler, runnable.input, context, limiter=threads, began=begin)
+                output: Any = await threads.run(
+                    tool.handler,
+                    runnable.input,
+                    context,
+                    tool=tool.name,
+                    call=runnable.call.id,
+                    run=context.run,
+                    began=begin,
+                )
             else:
                 begin()
                 output = await cast("Any", tool.handler)(runnable.input, context)
