@@ -6,9 +6,12 @@ import pytest
 
 from triolet.ports.records import RECORD_TYPES
 from triolet.spec_tests import (
+    ARTIFACT_STORE,
+    BUDGETS,
     CONVERSATION_STORE,
     KERNEL,
     LANGUAGE_MODEL,
+    SECRET_RESOLVER,
     SUITES,
     Case,
     Maker,
@@ -22,6 +25,10 @@ from triolet.spec_tests.cases.record_samples import SAMPLES
 _SUBJECTS: tuple[tuple[Suite[Any], Maker], ...] = (
     (CONVERSATION_STORE, makers.memory_conversations),
     (LANGUAGE_MODEL, makers.scripted_model),
+    (ARTIFACT_STORE, makers.file_artifacts),
+    (SECRET_RESOLVER, makers.environment_secrets),
+    (SECRET_RESOLVER, makers.file_secrets),
+    (BUDGETS, makers.memory_budgets),
     (KERNEL, makers.kernel),
 )
 

@@ -4,6 +4,8 @@ Everything named here is public; modules below are not, but for the makers in `t
 stand-ins beside them, and the vectors, which are read as files.
 """
 
+from triolet.spec_tests.cases.artifact_store import ARTIFACT_STORE, ArtifactSubject
+from triolet.spec_tests.cases.budgets import BUDGETS, BudgetSubject
 from triolet.spec_tests.cases.conversation_store import CONVERSATION_STORE, StoreSubject
 from triolet.spec_tests.cases.kernel import KERNEL, KernelSubject
 from triolet.spec_tests.cases.language_model import (
@@ -16,6 +18,7 @@ from triolet.spec_tests.cases.language_model import (
     Says,
     Stalls,
 )
+from triolet.spec_tests.cases.secret_resolver import SECRET_RESOLVER, SecretSubject
 from triolet.spec_tests.catalogue import CATALOGUE, MILESTONES, Requirement
 from triolet.spec_tests.certificate import Certificate, Declared, Row, published_schema
 from triolet.spec_tests.certificate_page import page, row_line
@@ -40,16 +43,21 @@ from triolet.spec_tests.suite import Suite
 from triolet.spec_tests.suites import SUITES
 
 __all__ = [
+    "ARTIFACT_STORE",
+    "BUDGETS",
     "CATALOGUE",
     "CONVERSATION_STORE",
     "KERNEL",
     "LANGUAGE_MODEL",
     "LIMIT_SECONDS",
     "MILESTONES",
+    "SECRET_RESOLVER",
     "SUITES",
     "Act",
+    "ArtifactSubject",
     "BadTarget",
     "Breaks",
+    "BudgetSubject",
     "Case",
     "CaseRun",
     "Certificate",
@@ -66,6 +74,7 @@ __all__ = [
     "Requirement",
     "Row",
     "Says",
+    "SecretSubject",
     "SpecViolation",
     "Stalls",
     "StoreSubject",
