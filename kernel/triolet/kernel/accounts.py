@@ -52,7 +52,6 @@ class Accounts:
         """Set aside what a request will take."""
         if self._budgets is None:
             raise AssertionError("nobody is asked where no budgets are bound")
-        await self.release()
         # Open before the answer: if waiting for it is cancelled, it may be set aside all the same, and is given back.
         name = self._open = self._named(key)
         answer = await self._budgets.reserve(name, self._chain, amounts)
