@@ -11,6 +11,7 @@ from triolet.spec_tests import (
     CONVERSATION_STORE,
     KERNEL,
     LANGUAGE_MODEL,
+    SANDBOX,
     SECRET_RESOLVER,
     SUITES,
     Case,
@@ -54,7 +55,8 @@ async def test_openai_compatible_keeps_its_promise_over_a_stand_in(case: Case[An
 
 
 def test_there_is_a_subject_for_every_suite() -> None:
-    assert {suite.port for suite, _ in _SUBJECTS} == set(SUITES)
+    # Sandboxes are tried in a file of their own, since what can be tried differs from machine to machine.
+    assert {suite.port for suite, _ in _SUBJECTS} | {SANDBOX.port} == set(SUITES)
 
 
 def test_samples_hold_one_record_of_every_family() -> None:

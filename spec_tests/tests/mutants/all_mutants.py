@@ -1,5 +1,7 @@
 """Every mutant, every suite, and the subjects that have to pass it."""
 
+import shutil
+
 from tests.mutants.account_mutants import ACCOUNT_MUTANTS
 from tests.mutants.artifact_mutants import ARTIFACT_MUTANTS, Shelf, artifact_maker_of
 from tests.mutants.kernel_asking_mutants import ASKING_MUTANTS
@@ -13,6 +15,7 @@ from tests.mutants.kernel_steering_mutants import STEERING_MUTANTS
 from tests.mutants.kernel_telling_mutants import TELLING_MUTANTS
 from tests.mutants.model_mutants import MODEL_MUTANTS, Adapter, maker_of
 from tests.mutants.mutant import Mutant
+from tests.mutants.sandbox_mutants import SANDBOX_MUTANTS
 from tests.mutants.secret_mutants import SECRET_MUTANTS, Drawer, secret_maker_of
 from tests.mutants.store_mutants import STORE_MUTANTS
 from tests.mutants.store_reading_mutants import READING_MUTANTS
@@ -30,9 +33,12 @@ CONFORMING: dict[str, tuple[Maker, ...]] = {
     "secret-resolver": (makers.environment_secrets, secret_maker_of(Drawer)),
     "budgets": (makers.memory_budgets,),
     "kernel": (makers.kernel,),
+    # Without the program, what is said of attacks is that they were not exercised.
+    "sandbox": (makers.local_runner, *((makers.bubblewrap,) if shutil.which("bwrap") else ())),
 }
 
 MUTANTS: tuple[Mutant, ...] = (
+    *SANDBOX_MUTANTS,
     *MODEL_MUTANTS,
     *STORE_MUTANTS,
     *READING_MUTANTS,

@@ -18,6 +18,7 @@ from triolet.spec_tests.cases.language_model import (
     Says,
     Stalls,
 )
+from triolet.spec_tests.cases.sandbox import SANDBOX, KnownSecret, SandboxSubject
 from triolet.spec_tests.cases.secret_resolver import SECRET_RESOLVER, SecretSubject
 from triolet.spec_tests.catalogue import CATALOGUE, MILESTONES, Requirement
 from triolet.spec_tests.certificate import Certificate, Declared, Row, published_schema
@@ -51,6 +52,7 @@ __all__ = [
     "LANGUAGE_MODEL",
     "LIMIT_SECONDS",
     "MILESTONES",
+    "SANDBOX",
     "SECRET_RESOLVER",
     "SUITES",
     "Act",
@@ -65,6 +67,7 @@ __all__ = [
     "Declared",
     "InvalidSelection",
     "KernelSubject",
+    "KnownSecret",
     "Maker",
     "ModelSubject",
     "NotExercised",
@@ -73,6 +76,7 @@ __all__ = [
     "Refuses",
     "Requirement",
     "Row",
+    "SandboxSubject",
     "Says",
     "SecretSubject",
     "SpecViolation",

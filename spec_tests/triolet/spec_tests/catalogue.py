@@ -17,7 +17,6 @@ MILESTONES: Final = (
     "stores",
     "durable",
     "operations",
-    "sandbox",
     "code-mode",
     "mcp",
     "skills",
@@ -45,6 +44,7 @@ _AWAITS: Final = "spec_tests/tests/test_await_points.py::test_every_await_of_the
 _DECLARATIONS: Final = "spec_tests/tests/test_kit_static.py::test_a_tool_declares_risk_retry_interruption_and_redaction"
 _MATRIX: Final = "spec_tests/tests/test_kit_mutants.py::test_the_matrix_has_no_gap"
 _STATUSES: Final = "spec_tests/tests/test_kit_certificate.py::test_only_executed_checks_count"
+_ATTACKS: Final = "spec_tests/tests/test_sandbox_attacks.py::test_every_attack_succeeds_without_protection"
 _SUBSTITUTE: Final = "spec_tests/tests/test_request_driven_model.py"
 
 _ROWS: Final = (
@@ -57,7 +57,7 @@ _ROWS: Final = (
     _R("CAP-007", "compaction leaves the canonical history alone"),
     _R("CAP-008", "a run records which skills it loaded", milestone="skills"),
     _R("CAP-009", "MCP keeps the server's identity and claims no exactly-once", milestone="mcp"),
-    _R("CAP-010", "a runner without isolation is not called a sandbox", milestone="sandbox"),
+    _R("CAP-010", "a runner without isolation is not called a sandbox"),
     _R("CAP-011", "subagents run by declared delegation, inside the parent's nursery", milestone="subagents"),
     _R("CAP-012", "agent state is apart from history, each write names its class", milestone="state"),
     _R("CAP-013", "telemetry is bounded and redacted unless told otherwise", later="MCP errors: mcp"),
@@ -168,11 +168,11 @@ _ROWS: Final = (
     _R("SEC-002", "tenants are kept apart", later="authorization: events"),
     _R("SEC-003", "authorization is asked again when it counts"),
     _R("SEC-005", "a tool says how risky, repeatable and private it is", static=_DECLARATIONS),
-    _R("SEC-006", "secrets are handles", later="MCP, sandboxes: mcp"),
-    _R("SEC-010", "untrusted code needs real isolation", milestone="sandbox"),
+    _R("SEC-006", "secrets are handles", later="MCP: mcp"),
+    _R("SEC-010", "untrusted code needs real isolation", later="generated programs: code-mode"),
     _R("SEC-011", "what an operator does is idempotent and on record", milestone="operations"),
     _R("SEC-012", "budgets hold over the whole hierarchy"),
-    _R("SEC-013", "every untrusted input and buffer is bounded", later="observers' buffers: events"),
+    _R("SEC-013", "every untrusted input and buffer is bounded", later="events, MCP: events"),
     _R("SEC-014", "a generated program can do only what is brokered", milestone="code-mode"),
     _R("OPS-001", "the age of unsettled work can be measured", milestone="operations"),
     _R("OPS-002", "an unknown outcome raises a signal", milestone="operations"),
@@ -180,7 +180,7 @@ _ROWS: Final = (
     _R("CONF-002", "what was not exercised says so and is not counted as passed", static=_STATUSES),
     _R("CONF-003", "what a model is shown is tested by one that answers from it alone", static=_SUBSTITUTE),
     _R("CONF-004", "fail and await points are enumerated by the machine", static=_AWAITS, later="failpoints: durable"),
-    _R("CONF-005", "an attack is first shown to succeed without the protection", milestone="sandbox"),
+    _R("CONF-005", "an attack is first shown to succeed without the protection", static=_ATTACKS),
 )
 
 

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from triolet.adapters.artifact_files import open_artifact_files
+from triolet.adapters.local_runner import LocalRunner
 from triolet.adapters.memory import MemoryArtifacts, MemoryBudgets, MemoryConversations
 from triolet.adapters.secrets import EnvironmentSecrets, SecretFiles
 from triolet.kernel import open_kernel
@@ -26,8 +27,10 @@ from triolet.spec_tests.cases.budgets import BudgetSubject
 from triolet.spec_tests.cases.conversation_store import StoreSubject
 from triolet.spec_tests.cases.kernel import KernelSubject
 from triolet.spec_tests.cases.language_model import ModelSubject
+from triolet.spec_tests.cases.sandbox import KnownSecret, SandboxSubject
 from triolet.spec_tests.cases.secret_resolver import SecretSubject
 from triolet.spec_tests.stand_ins.chat_completions import open_chat_completions
+from triolet.spec_tests.stand_ins.one_secret import OneSecret
 from triolet.spec_tests.stand_ins.scripted import ScriptedProvider
 
 _BOUND = 40_000
@@ -63,6 +66,20 @@ async def memory_artifacts() -> AsyncGenerator[ArtifactSubject]:
     """The memory ArtifactStore. It hands out the very bytes that it keeps, so nothing outside can damage them."""
     yield ArtifactSubject(
         port=MemoryArtifacts(limit=_BOUND), bound=_BOUND, posture={"durability": "this process's memory"}
+    )
+
+
+@asynccontextmanager
+async def local_runner() -> AsyncGenerator[SandboxSubject]:
+    """The local runner, which is no sandbox and says so."""
+    store, secret = MemoryArtifacts(), KnownSecret(handle=SecretHandle(name="kit"), value="s3cr3t-value-of-the-kit")
+    yield SandboxSubject(
+        port=LocalRunner(artifacts=store, secrets=OneSecret(secret.handle, secret.value)),
+        name="triolet.adapters.local_runner",
+        declines={"isolation": "it runs plain processes"},
+        store=store,
+        secret=secret,
+        posture={"isolation": "unisolated"},
     )
 
 
@@ -130,6 +147,22 @@ async def memory_budgets() -> AsyncGenerator[BudgetSubject]:
         yield MemoryBudgets(limits)
 
     yield BudgetSubject(port=MemoryBudgets({}), limited=limited, posture={"shared": "no: one process"})
+
+
+@asynccontextmanager
+async def bubblewrap() -> AsyncGenerator[SandboxSubject]:
+    """Bubblewrap. Needs Linux with user namespaces and the program ``bwrap``."""
+    from triolet.adapters.bubblewrap import open_bubblewrap
+
+    store, secret = MemoryArtifacts(), KnownSecret(handle=SecretHandle(name="kit"), value="s3cr3t-value-of-the-kit")
+    async with open_bubblewrap(artifacts=store, secrets=OneSecret(secret.handle, secret.value)) as port:
+        yield SandboxSubject(
+            port=port,
+            name="triolet.adapters.bubblewrap",
+            store=store,
+            secret=secret,
+            posture=dict(port.implementation.posture.items()),
+        )
 
 
 @asynccontextmanager

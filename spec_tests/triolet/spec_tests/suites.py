@@ -12,10 +12,11 @@ from triolet.spec_tests.cases.budgets import BUDGETS
 from triolet.spec_tests.cases.conversation_store import CONVERSATION_STORE
 from triolet.spec_tests.cases.kernel import KERNEL
 from triolet.spec_tests.cases.language_model import LANGUAGE_MODEL
+from triolet.spec_tests.cases.sandbox import SANDBOX
 from triolet.spec_tests.cases.secret_resolver import SECRET_RESOLVER
 from triolet.spec_tests.suite import Suite
 
 SUITES: Final[Mapping[str, Suite[Any]]] = {
     suite.port: suite
-    for suite in (LANGUAGE_MODEL, CONVERSATION_STORE, ARTIFACT_STORE, SECRET_RESOLVER, BUDGETS, KERNEL)
+    for suite in (LANGUAGE_MODEL, CONVERSATION_STORE, ARTIFACT_STORE, SECRET_RESOLVER, BUDGETS, KERNEL, SANDBOX)
 }
