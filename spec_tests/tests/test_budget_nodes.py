@@ -213,6 +213,44 @@ async def test_sec_012_warnings_of_nodes_are_told_once(world: World) -> None:
     assert [(record.node, record.dimension) for record in world.of(BudgetWarned)] == [("global", "turns")]
 
 
+async def test_sec_012_what_charging_passes_is_told_by_the_next_grant(world: World) -> None:
+    """The estimate stays below four fifths, and what was really used does not."""
+    budgeted(world, {"global": {"tokens": 100_000}})
+    agent = plain()
+    much = Usage(input_tokens=85_000, output_tokens=1)
+    async with one_agent(world, agent, turn(call("look"), usage=much), turn("done")) as (kernel, _):
+        await kernel.run(agent, "go")
+    told = [(record.node, record.dimension, record.used) for record in world.of(BudgetWarned)]
+    assert told == [("global", "tokens", 85_001)]
+
+
+class _Slow(MemoryBudgets):
+    """Sets aside, and is slow to say so."""
+
+    def __init__(self, limits: Any, dimension: str) -> None:
+        super().__init__(limits)
+        self._dimension = dimension
+
+    async def reserve(self, key: str, chain: Any, amounts: Any) -> Any:
+        answer = await super().reserve(key, chain, amounts)
+        if amounts.get(self._dimension):
+            await trio.sleep_forever()
+        return answer
+
+
+@pytest.mark.parametrize("dimension", ["turns", "tool-calls"])
+async def test_nothing_stays_set_aside_after_a_cancelled_reservation(
+    world: World, autojump_clock: trio.testing.MockClock, dimension: str
+) -> None:
+    budgets = _Slow({"global": {dimension: 1}}, dimension)
+    world.ports.update(budgets=budgets, estimator=ByteEstimator())
+    agent = plain()
+    with trio.move_on_after(1):
+        async with one_agent(world, agent, turn(call("look")), turn("done")) as (kernel, _):
+            await kernel.run(agent, "go")
+    assert isinstance(await MemoryBudgets.reserve(budgets, "probe", ("global",), {dimension: 1}), Reserved)
+
+
 async def test_f_058_a_batch_that_a_node_cannot_pay_for_does_not_run_in_part(world: World) -> None:
     budgets = budgeted(world, {"global": {"tool-calls": 2}})
     agent = plain()
