@@ -117,6 +117,7 @@ class Summarizer:
             tool_choice="none",
             settings=self._settings(),
             purpose="summary",
+            deadline=None if state.run is None else state.run.started.deadline,
         )
         self._reduction = reduction = Reduction()
         await trio.lowlevel.checkpoint()
