@@ -56,7 +56,7 @@ class MemoryBudgets:
     def __init__(
         self, limits: Mapping[NodeId, Amounts], *, each: Mapping[str, Amounts] | None = None, nodes: int = NODES
     ) -> None:
-        kinds = {} if each is None else each
+        kinds: Mapping[str, Amounts] = {} if each is None else each
         for node, amounts in (*limits.items(), *kinds.items()):
             _check(amounts)
             _check_chain((node,))
