@@ -26,7 +26,7 @@ from triolet.kernel import (
     tool,
 )
 from triolet.kernel.accounts import chain_of
-from triolet.ports.budget import BudgetRefusal, ReservationReused, Reserved
+from triolet.ports.budget import BudgetRefusal, BudgetsUnavailable, ReservationReused, Reserved
 from triolet.ports.conversation_store import Address
 from triolet.ports.identity import AgentId, ConversationId, TenantId
 from triolet.ports.outcomes import ToolRejected, ToolSuccess
@@ -138,6 +138,46 @@ async def test_wrong_chains_are_refused(chain: Any) -> None:
         await MemoryBudgets({}).reserve("k", chain, {"tokens": 1})
 
 
+async def test_limits_of_a_kind_hold_for_each_node_of_it() -> None:
+    """A node's own entry replaces those of its kind, dimension by dimension not mixed."""
+    budgets = MemoryBudgets({"tenant:big": {"tokens": 100}}, each={"tenant": {"tokens": 10, "turns": 1}})
+    for node, limit in (("tenant:a", 10), ("tenant:b", 10), ("tenant:big", 100)):
+        assert isinstance(await budgets.reserve(f"{node} all", ("global", node), {"tokens": limit}), Reserved)
+        refused = BudgetRefusal(node=node, dimension="tokens", used=limit, limit=limit)
+        assert await budgets.reserve(f"{node} more", ("global", node), {"tokens": 1}) == refused
+    assert isinstance(await budgets.reserve("turns", ("tenant:big",), {"turns": 9}), Reserved)
+    with pytest.raises(ValueError, match="dimension"):
+        MemoryBudgets({}, each={"tenant": {"time": 1}})  # type: ignore[dict-item] # pyright: ignore -- that is the point
+
+
+async def test_accounts_are_bounded_and_limited_ones_never_forgotten() -> None:
+    budgets = MemoryBudgets({}, each={"tenant": {"tokens": 10}}, nodes=3)
+    await budgets.reserve("t", ("tenant:a",), {"tokens": 4})
+    await budgets.settle("t", {"tokens": 4})
+    for number in range(5):
+        await budgets.reserve(f"c{number}", (f"conversation:{number}",), {"tokens": 1})
+        await budgets.settle(f"c{number}", {"tokens": 1})
+    spent = [(await budgets.spent(f"conversation:{number}"))["tokens"] for number in range(5)]
+    assert spent == [0, 0, 0, 1, 1]
+    assert (await budgets.spent("tenant:a"))["tokens"] == 4
+    await budgets.reserve("b", ("tenant:b",), {"tokens": 1})
+    await budgets.reserve("c", ("tenant:c",), {"tokens": 1})
+    for chain in (("tenant:d",), ("conversation:5",)):
+        with pytest.raises(BudgetsUnavailable):
+            await budgets.reserve("d", chain, {"tokens": 1})
+
+
+@pytest.mark.parametrize("tokens", [5, 0])
+async def test_a_node_with_an_open_reservation_is_not_forgotten(tokens: int) -> None:
+    budgets = MemoryBudgets({}, nodes=2)
+    await budgets.reserve("held", ("old",), {"tokens": tokens})
+    for name in ("x", "y", "z"):
+        await budgets.reserve(name, (name,), {"tokens": 1})
+        await budgets.settle(name, {"tokens": 1})
+    await budgets.settle("held", {"tokens": 3})
+    assert (await budgets.spent("old"))["tokens"] == 3
+
+
 # --- runs ---------------------------------------------------------------------------------------------
 
 
@@ -211,6 +251,45 @@ async def test_sec_012_warnings_of_nodes_are_told_once(world: World) -> None:
     async with one_agent(world, agent, *[turn(call("look"))] * 4, turn("done")) as (kernel, _):
         await kernel.run(agent, "go")
     assert [(record.node, record.dimension) for record in world.of(BudgetWarned)] == [("global", "turns")]
+
+
+async def test_sec_012_what_charging_passes_is_told_by_the_next_grant(world: World) -> None:
+    """The estimate stays below four fifths, and what was really used does not."""
+    budgeted(world, {"global": {"tokens": 100_000}})
+    agent = plain()
+    much = Usage(input_tokens=85_000, output_tokens=1)
+    async with one_agent(world, agent, turn(call("look"), usage=much), turn("done")) as (kernel, _):
+        await kernel.run(agent, "go")
+    told = [(record.node, record.dimension, record.used) for record in world.of(BudgetWarned)]
+    assert told == [("global", "tokens", 85_001)]
+
+
+class _Slow(MemoryBudgets):
+    """Sets aside, and is slow to say so."""
+
+    def __init__(self, limits: Any, dimension: str) -> None:
+        super().__init__(limits)
+        self._dimension = dimension
+
+    async def reserve(self, key: str, chain: Any, amounts: Any) -> Any:
+        answer = await super().reserve(key, chain, amounts)
+        if amounts.get(self._dimension):
+            await trio.sleep_forever()
+        return answer
+
+
+@pytest.mark.parametrize("dimension", ["turns", "tool-calls"])
+async def test_nothing_stays_set_aside_after_a_cancelled_reservation(
+    world: World, autojump_clock: trio.testing.MockClock, dimension: str
+) -> None:
+    budgets = _Slow({"global": {dimension: 1}}, dimension)
+    world.ports.update(budgets=budgets, estimator=ByteEstimator())
+    agent = plain()
+    with trio.move_on_after(1):
+        async with one_agent(world, agent, turn(call("look")), turn("done")) as (kernel, _):
+            await kernel.run(agent, "go")
+    probe: Any = {dimension: 1}
+    assert isinstance(await MemoryBudgets.reserve(budgets, "probe", ("global",), probe), Reserved)
 
 
 async def test_f_058_a_batch_that_a_node_cannot_pay_for_does_not_run_in_part(world: World) -> None:

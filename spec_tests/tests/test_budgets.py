@@ -19,6 +19,7 @@ from triolet.kernel import (
     MissingCapabilities,
     Policy,
     RetryPolicy,
+    UnpricedModel,
     tool,
 )
 from triolet.ports.events import BudgetExhausted, BudgetNearlyUsed
@@ -142,6 +143,18 @@ async def test_run_025_a_request_that_would_pass_the_cost_is_not_made(priced: Wo
     assert (len(model.requests), RAN) == (1, ["x" * 300])
     [reached] = priced.of(BudgetReached)
     assert (reached.dimension, reached.limit) == ("cost", 400)
+
+
+async def test_cap_002_a_limit_on_cost_needs_a_price(priced: World) -> None:
+    priced.ports["prices"] = PriceTable({"another": Rates(input=1, output=1)})
+    agent = limited(max_cost=400)
+    async with one_agent(priced, agent, turn("x")) as (kernel, model), kernel.conversation() as talk:
+        with pytest.raises(UnpricedModel):
+            await talk.run(agent, "go")
+        with pytest.raises(UnpricedModel):
+            async with talk.stream(agent, "go"):
+                pass
+    assert list(model.requests) == []
 
 
 async def test_cap_017_each_call_carries_its_price(priced: World) -> None:

@@ -31,7 +31,7 @@ class ByteEstimator:
             return sum(FRAME + self.text(outcome_text(result.outcome)) for result in message.results)
         if isinstance(message, AssistantMessage):
             calls = sum(FRAME + self.text(call.name) + self.text(call.arguments) for call in message.calls)
-            return FRAME + self.text(message.text) + calls
+            return FRAME + self.text(message.text) + calls + self.text(message.opaque or "")
         return FRAME + sum(self._part(part) for part in message.parts)
 
     def text(self, text: str) -> int:

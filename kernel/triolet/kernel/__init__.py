@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from triolet.kernel.run_request import InvalidInstructions as InvalidInstructions
     from triolet.kernel.runtime import DefinitionChanged as DefinitionChanged
     from triolet.kernel.runtime import UnknownAgent as UnknownAgent
+    from triolet.kernel.runtime import UnpricedModel as UnpricedModel
     from triolet.kernel.telemetry.settings import Telemetry as Telemetry
     from triolet.kernel.threads import AbandonedCall as AbandonedCall
     from triolet.ports.capabilities import Capabilities as Capabilities
@@ -107,6 +108,7 @@ __all__ = [
     "ToolsForbiddenError",
     "UnknownAgent",
     "UnknownGrant",
+    "UnpricedModel",
     "history_is_valid",
     "history_problem",
     "open_kernel",
@@ -160,7 +162,7 @@ _HOMES: Final = {
     ),
     "triolet.kernel.run_handle": ("RunHandle",),
     "triolet.kernel.run_request": ("InvalidInstructions",),
-    "triolet.kernel.runtime": ("DefinitionChanged", "UnknownAgent"),
+    "triolet.kernel.runtime": ("DefinitionChanged", "UnknownAgent", "UnpricedModel"),
     "triolet.kernel.threads": ("AbandonedCall",),
     "triolet.kernel.telemetry.settings": ("Telemetry",),
     "triolet.ports.capabilities": ("Capabilities",),

@@ -170,7 +170,7 @@ class Conversation:
         """
         await self._enter()
         try:
-            request = await self._request(agent, value, author, allowance)
+            request = await self._request(agent, value, author, allowance, model)
             return await self._drive(agent, request, model, _seconds(agent, allowance))
         finally:
             self._turnstile.release()
@@ -201,7 +201,7 @@ class Conversation:
         """
         await self._enter()
         try:
-            request = await self._request(agent, value, author, allowance)
+            request = await self._request(agent, value, author, allowance, model)
             interpreter, source = self._interpreter(agent, request.run, model, observed=True)
         except BaseException:
             self._turnstile.release()
@@ -307,11 +307,17 @@ class Conversation:
             raise ConversationBusy(conversation=self.id, suspended=True)
 
     async def _request(
-        self, agent: Agent[Any, Any], value: Any, author: str | None, allowance: Allowance
+        self,
+        agent: Agent[Any, Any],
+        value: Any,
+        author: str | None,
+        allowance: Allowance,
+        model: LanguageModel | None,
     ) -> RunRequested:
-        self._runtime.check_known(agent)
-        return await request_run(
-            self._runtime,
+        runtime = self._runtime
+        runtime.check_known(agent)
+        request = await request_run(
+            runtime,
             agent,
             value,
             principal=self._principal,
@@ -319,6 +325,8 @@ class Conversation:
             epoch=self._journal.epoch,
             allowance=allowance,
         )
+        runtime.require_price(agent, runtime.model_for(agent, model), request.limits)
+        return request
 
     async def _drive(
         self,

@@ -19,8 +19,9 @@ from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.errors import Misuse
 from triolet.ports.identity import AgentId, RunId
 from triolet.ports.language_model import LanguageModel
-from triolet.ports.records import RunStarted
+from triolet.ports.records import Limits, RunStarted
 from triolet.ports.sources import Clock, IdGenerator
+from triolet.ports.usage import Usage
 
 
 @attrs.define(kw_only=True)
@@ -50,6 +51,19 @@ class DefinitionChanged(Misuse):
         return f"agent {self.agent!r} is not defined as it was when run {self.run} started"
 
 
+@attrs.define(kw_only=True)
+class UnpricedModel(Misuse):
+    """A run's cost is limited, and the price list does not have its model. Nothing was recorded or asked (RUN-025)."""
+
+    agent: str
+    model: str
+
+    @property
+    def message(self) -> str:
+        """Whose limit, and which model."""
+        return f"agent {self.agent!r} has a limit on cost, and model {self.model!r} has no price"
+
+
 @attrs.frozen(kw_only=True, eq=False, weakref_slot=False)
 class Runtime:
     """Everything that runs share."""
@@ -76,6 +90,12 @@ class Runtime:
         if agent.definition != started.definition:
             raise DefinitionChanged(agent=started.agent, run=started.run)
         return agent
+
+    def require_price(self, agent: Agent[Any, Any], model: LanguageModel, limits: Limits) -> None:
+        """Raise `UnpricedModel` where a limit on cost could never be reached."""
+        prices = self.capabilities.prices
+        if limits.max_cost is not None and (prices is None or prices.price(model.identity, Usage()) is None):
+            raise UnpricedModel(agent=agent.id, model=model.identity.name)
 
     def model_for(self, agent: Agent[Any, Any], override: LanguageModel | None) -> LanguageModel:
         """The run's own model, or else the agent's, or else the kernel's."""

@@ -36,11 +36,11 @@ class Secret:
 
     def __init__(self, handle: SecretHandle, value: str) -> None:
         """`value` is at most `MAX_SECRET` bytes; `ValueError` otherwise."""
+        self._handle = handle
         if len(value.encode("utf-8", "surrogatepass")) > MAX_SECRET:
             # A traceback that shows variables shows this one no more.
             del value
             raise ValueError(f"a secret is at most {MAX_SECRET} bytes")
-        self._handle = handle
         self._value = value
 
     @property

@@ -134,10 +134,11 @@ class KeepsWhatItGot(Shelf):
         try:
             async for piece in payload:
                 got += piece
-        finally:
+        except BaseException:
             with trio.CancelScope(shield=True):
-                handle = await super().put(got, tenant=tenant, content_type=content_type)
-        return handle
+                await super().put(got, tenant=tenant, content_type=content_type)
+            raise
+        return await super().put(got, tenant=tenant, content_type=content_type)
 
 
 @_breaks("STORE-009")
@@ -151,7 +152,7 @@ class LeavesHalf(Shelf):
             if isinstance(payload, bytes):
                 with trio.CancelScope(shield=True):
                     whole = await super().put(payload, tenant=tenant, content_type=content_type)
-                self.damage(whole.digest, tenant)
+                    self.damage(whole.digest, tenant)
             raise
 
 

@@ -13,6 +13,7 @@ from triolet.ports.budget import (
     Amounts,
     BudgetDimension,
     BudgetRefusal,
+    BudgetsUnavailable,
     Chain,
     NodeId,
     NodeWarning,
@@ -22,6 +23,8 @@ from triolet.ports.budget import (
 
 WARN_AT: Final = 0.8
 """The share of a limit whose use is announced, once for each node and dimension."""
+NODES: Final = 100_000
+"""How many accounts are kept unless the host says otherwise."""
 _NOTHING: Final[Amounts] = {"turns": 0, "tool-calls": 0, "tokens": 0, "cost": 0}
 
 
@@ -31,6 +34,8 @@ class _Node:
     spent: dict[BudgetDimension, int] = attrs.field(factory=lambda: dict(_NOTHING))
     reserved: dict[BudgetDimension, int] = attrs.field(factory=lambda: dict(_NOTHING))
     warned: set[BudgetDimension] = attrs.field(factory=set[BudgetDimension])
+    open: int = 0
+    """Reservations that will come back to it, be they of nothing."""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,14 +45,29 @@ class _Reservation:
 
 
 class MemoryBudgets:
-    """Accounts with these limits by node; a node without an entry, or a dimension without one, has no limit."""
+    """Accounts with these limits by node; a node without limits, or a dimension without one, is only counted.
 
-    def __init__(self, limits: Mapping[NodeId, Amounts]) -> None:
-        for node, amounts in limits.items():
+    `each` has limits by kind, which is a node's name up to its colon: ``{"tenant": {"tokens": 1_000_000}}`` is for each
+    tenant by itself. A node's own entry in `limits` stands in the place of its kind's. At most `nodes` accounts are
+    kept: beyond that the one without limits that was used longest ago is forgotten, and where all have limits a new one
+    is `BudgetsUnavailable`, since forgetting what was spent would let it be spent again.
+    """
+
+    def __init__(
+        self, limits: Mapping[NodeId, Amounts], *, each: Mapping[str, Amounts] | None = None, nodes: int = NODES
+    ) -> None:
+        kinds: Mapping[str, Amounts] = {} if each is None else each
+        for node, amounts in (*limits.items(), *kinds.items()):
             _check(amounts)
             _check_chain((node,))
+        if nodes < 1:
+            raise ValueError("at least one account is kept")
         self._limits = {node: dict(amounts) for node, amounts in limits.items()}
+        self._each = {kind: dict(amounts) for kind, amounts in kinds.items()}
+        self._most = nodes
         self._nodes: dict[NodeId, _Node] = {}
+        self._idle: dict[NodeId, None] = {}
+        """Those that may be forgotten, the one that was used longest ago first."""
         self._open: dict[str, _Reservation] = {}
 
     @property
@@ -66,15 +86,17 @@ class MemoryBudgets:
             if known != wanted:
                 raise ReservationReused(key=key[:200])
             return Reserved()
-        nodes = [(name, self._node(name)) for name in chain]
+        nodes = [(name, self._node(name, among=chain)) for name in chain]
         for name, node in nodes:
             for dimension, amount in amounts.items():
                 used, limit = node.spent[dimension] + node.reserved[dimension], node.limits.get(dimension)
                 if amount and limit is not None and used + amount > limit:
                     return BudgetRefusal(node=name, dimension=dimension, used=used, limit=limit)
-        for _, node in nodes:
+        for name, node in nodes:
+            node.open += 1
             for dimension, amount in amounts.items():
                 node.reserved[dimension] += amount
+            self._rest(name, node)
         self._open[key] = wanted
         return Reserved(warnings=self._warnings(chain))
 
@@ -104,16 +126,37 @@ class MemoryBudgets:
         known = self._nodes.get(node)
         return dict(_NOTHING if known is None else known.spent)
 
-    def _node(self, name: NodeId) -> _Node:
+    def _node(self, name: NodeId, among: Chain = ()) -> _Node:
         node = self._nodes.get(name)
         if node is None:
-            node = self._nodes[name] = _Node(limits=self._limits.get(name, {}))
+            self._make_room(among)
+            limits = self._limits.get(name)
+            if limits is None:
+                limits = self._each.get(name.partition(":")[0], {})
+            node = self._nodes[name] = _Node(limits=limits)
+        self._rest(name, node)
         return node
+
+    def _make_room(self, among: Chain) -> None:
+        if len(self._nodes) < self._most:
+            return
+        oldest = next((name for name in self._idle if name not in among), None)
+        if oldest is None:
+            raise BudgetsUnavailable(problem=f"it keeps {self._most} accounts, and each of them is needed")
+        del self._idle[oldest], self._nodes[oldest]
+
+    def _rest(self, name: NodeId, node: _Node) -> None:
+        self._idle.pop(name, None)
+        if not node.limits and not node.open:
+            self._idle[name] = None
 
     def _give_back(self, reservation: _Reservation) -> None:
         for name in reservation.chain:
+            node = self._nodes[name]
+            node.open -= 1
             for dimension, amount in reservation.amounts.items():
-                self._nodes[name].reserved[dimension] -= amount
+                node.reserved[dimension] -= amount
+            self._rest(name, node)
 
     def _warnings(self, chain: Chain) -> tuple[NodeWarning, ...]:
         found: list[NodeWarning] = []

@@ -170,7 +170,8 @@ async def a_batch_that_a_node_cannot_pay_does_not_run(subject: KernelSubject) ->
     async with open_bench(subject, script, text_agent(work), ports=ports) as bench:
         await bench.run()
     reasons = [each.reason if isinstance(each, ToolRejected) else type(each).__name__ for each in bench.outcomes]
-    ensure_equal((ran, reasons), ([], ["budget"] * 3), "what ran, and how the calls ended")
+    ensure_equal(ran, [], "calls that ran")
+    ensure_equal(reasons, ["budget"] * 3, "how the calls ended")
     ensure_equal((await budgets.spent("global")).get("tool-calls"), 0, "calls that are charged")
 
 
