@@ -53,7 +53,7 @@ def _tasks() -> Iterator[trio.lowlevel.Task]:
 def _at(code: CodeType, last: int) -> tuple[str, ...]:
     if not code.co_filename.startswith(str(_ROOT)) or last < 0:
         return ()
-    place = next(islice(code.co_positions(), last // 2, None), (None,) * 4)
+    place = next(islice(code.co_positions(), last // 2, None), (None, None, None, None))
     return _named(code.co_filename).get(place, ())
 
 

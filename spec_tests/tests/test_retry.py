@@ -136,8 +136,8 @@ async def test_a_malformed_response_is_tried_again(world: World, autojump_clock:
 
 async def test_waiting_for_a_try_ends_with_the_run(world: World, autojump_clock: trio.testing.MockClock) -> None:
     agent = trying()
-    with trio.move_on_after(0.1) as scope:
-        async with one_agent(world, agent, down()) as (kernel, model):
+    async with one_agent(world, agent, down()) as (kernel, model):
+        with trio.move_on_after(0.1) as scope:
             await kernel.run(agent, "go")
     assert scope.cancelled_caught
     assert world.settlement().reason == "cancelled"

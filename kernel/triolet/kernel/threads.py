@@ -59,7 +59,7 @@ class Threads:
 
         Cancelling abandons a thread that has begun: it is listed until it ends.
         """
-        place = _Place(self, began)
+        place = _Place(self, began, self._ended)
         noticed = cast("trio.CapacityLimiter", place)  # Trio asks for two of its methods only
         try:
             return await trio.to_thread.run_sync(partial(function, *args), abandon_on_cancel=True, limiter=noticed)
@@ -83,10 +83,11 @@ class Threads:
 class _Place:
     """A limiter that tells when it let somebody through: from then on the thread runs, whoever still waits for it."""
 
-    __slots__ = ("_began", "_threads", "taken")
+    __slots__ = ("_began", "_ended", "_threads", "taken")
 
-    def __init__(self, threads: Threads, began: Callable[[], None]) -> None:
+    def __init__(self, threads: Threads, began: Callable[[], None], ended: Callable[["_Place"], None]) -> None:
         self._threads = threads
+        self._ended = ended
         self._began = began
         self.taken = False
 
@@ -99,4 +100,4 @@ class _Place:
         # In Trio's thread, when the other one has ended.
         self._threads.limiter.release_on_behalf_of(borrower)
         self.taken = False
-        self._threads._ended(self)  # noqa: SLF001 -- two halves of one thing
+        self._ended(self)
