@@ -137,7 +137,8 @@ def summary(state: ConversationState) -> dict[str, Any]:
             "retry_at": run.retry_at,
             "exhausted": run.exhausted,
             "closing": run.closing,
-            "warned": sorted(run.warned),
+            # Node (null for the run itself) and dimension.
+            "warned": [[node, what] for node, what in sorted(run.warned, key=lambda each: (each[0] or "", each[1]))],
             "failures": run.failures,
             "result_bytes": run.result_bytes,
             "usage": codec_for(UsageTotals).encode(run.usage),
