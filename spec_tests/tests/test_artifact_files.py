@@ -254,6 +254,24 @@ async def test_only_abandoned_temporary_files_are_removed(tmp_path: Path, monkey
     assert len(files(tmp_path)) == 4
 
 
+async def test_two_stores_that_keep_the_same_at_once_agree(tmp_path: Path) -> None:
+    """Whoever comes second is told what the first one said, however close they are."""
+    for number in range(20):
+        payload, told = PAYLOAD + str(number).encode(), set[str]()
+        async with open_artifact_files(tmp_path) as one, open_artifact_files(tmp_path) as other:
+
+            async def put(
+                store: FileArtifacts, content_type: str, payload: bytes = payload, told: set[str] = told
+            ) -> None:
+                told.add((await store.put(payload, tenant=TENANT, content_type=content_type)).content_type)
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(put, one, "text/one")
+                nursery.start_soon(put, other, "text/other")
+        assert len(told) == 1
+    assert len(files(tmp_path)) == 40
+
+
 async def test_directories_that_cannot_serve_are_refused(tmp_path: Path) -> None:
     """A file in its place, or a directory that other users may write to."""
     plain, shared = tmp_path / "plain", tmp_path / "shared"
