@@ -1,0 +1,100 @@
+"""The CodeExecutor over WebAssembly in this process.
+
+Decides what it can keep, and how long each resource of a pass lives. WebAssembly is the cage: the guest has its own
+memory, no import that does anything, and an engine of its own that can be interrupted. A flaw in the WebAssembly
+engine itself would end that; `quickjs_wasm_sandboxed` puts a process around it. (CAP-015, SEC-010)
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Final
+
+import trio
+
+from triolet.adapters.quickjs_guest.engine import CompiledGuest, GuestMissing
+from triolet.adapters.quickjs_guest.guest import Guest
+from triolet.adapters.quickjs_wasm.driving import Drive, refuse_source, settings_of
+from triolet.adapters.quickjs_wasm.scopes import unwrapped
+from triolet.adapters.quickjs_wasm.worker import ThreadWorker
+from triolet.ports.code_executor import (
+    CannotKeep,
+    CodeExecutionHost,
+    CodeExecutionRequest,
+    CodeExecutionResult,
+    CodeLimits,
+    ExecutorUnavailable,
+)
+from triolet.ports.isolation import Implementation, Posture
+
+NAME: Final = "quickjs-wasm"
+MIN_MEMORY: Final = 8 << 20
+"""Bytes below which the guest itself has too little room."""
+_POSTURE: Final = Posture(
+    filesystem="enforced", network="enforced", processes="enforced", memory="enforced", cpu="enforced"
+)
+
+
+def cannot_keep(limits: CodeLimits) -> tuple[str, ...]:
+    """What of these limits this guest cannot keep."""
+    if limits.memory_bytes < MIN_MEMORY:
+        return (f"memory_bytes below {MIN_MEMORY}: the guest needs that much for itself",)
+    return ()
+
+
+class QuickJsWasm:
+    """Programs in this process. Made by `open_quickjs_wasm`."""
+
+    def __init__(self, compiled: CompiledGuest, passes: int) -> None:
+        self._compiled = compiled
+        self._passes = trio.CapacityLimiter(passes)
+        self._threads = trio.CapacityLimiter(passes)
+        self.implementation = Implementation(name=NAME, version=version("wasmtime"), posture=_POSTURE)
+
+    def check(self, limits: CodeLimits, *, untrusted: bool) -> tuple[str, ...]:
+        """Everything of this that could not be kept. It isolates, so `untrusted` asks nothing more of it."""
+        return cannot_keep(limits)
+
+    async def execute(self, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
+        """Run one program in a pass of its own."""
+        problems = self.check(request.limits, untrusted=request.untrusted)
+        if problems:
+            raise CannotKeep(implementation=NAME, problems=problems)
+        refuse_source(request)
+        async with self._passes:
+            return await self._pass(request, host)
+
+    async def _pass(self, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
+        guest = Guest(self._compiled.path, settings_of(request))
+        worker = ThreadWorker(guest, request.limits.cpu_seconds, self._threads)
+        drive = Drive(request=request, host=host, worker=worker, implementation=NAME, clock=trio.current_time)
+        result: CodeExecutionResult | None = None
+        try:
+            with trio.move_on_after(request.limits.wall_seconds), unwrapped():
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(worker.watch)
+                    result = await drive.run()
+                    nursery.cancel_scope.cancel()
+            if result is None:
+                drive.stopped("wall-seconds")
+            return result
+        finally:
+            # The nursery has ended, so no thread is in the guest any more.
+            guest.close()
+
+
+@asynccontextmanager
+async def open_quickjs_wasm(*, passes: int = 4) -> AsyncGenerator[QuickJsWasm]:
+    """Compile the guest, and give an executor of up to `passes` passes at once; others wait for their turn.
+
+    Compiling takes about half a second of a processor, in a thread. Raises `ExecutorUnavailable` if the guest is not
+    installed (``pip install 'triolet[code]'``).
+    """
+    try:
+        compiled = await trio.to_thread.run_sync(CompiledGuest)
+    except GuestMissing as error:
+        raise ExecutorUnavailable(implementation=NAME, problem=f"{error}; pip install 'triolet[code]'") from error
+    try:
+        yield QuickJsWasm(compiled, passes)
+    finally:
+        compiled.close()
