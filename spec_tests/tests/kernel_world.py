@@ -17,7 +17,7 @@ from triolet.adapters.clocks import TrioClock
 from triolet.adapters.ids import SequentialIds
 from triolet.adapters.memory import MemoryConversations
 from triolet.adapters.scripted_model import ScriptedModel, Turn
-from triolet.kernel import Agent, Capabilities, Kernel, Policy, Toolkit, history_problem, open_kernel
+from triolet.kernel import Agent, Capabilities, Kernel, Policy, RetryPolicy, Toolkit, history_problem, open_kernel
 from triolet.kernel.machine.advance import advance
 from triolet.kernel.machine.state import NEW, ConversationState
 from triolet.ports.batch import Batch, decode_batch, encode_batch
@@ -94,12 +94,14 @@ class World:
     ids: SequentialIds = attrs.field(factory=SequentialIds)
     clock: TrioClock = attrs.field(factory=lambda: TrioClock(START))
     open_runs_are_fine: bool = False
+    ports: dict[str, Any] = attrs.field(factory=dict[str, Any])
+    """Further capabilities, by name."""
 
     def kernel(
         self, *agents: Agent[Any, Any], model: LanguageModel | None = None, **options: Any
     ) -> AbstractAsyncContextManager[Kernel]:
         """A kernel over this world."""
-        bound = Capabilities(model=model, conversations=self.store, clock=self.clock, ids=self.ids)
+        bound = Capabilities(model=model, conversations=self.store, clock=self.clock, ids=self.ids, **self.ports)
         return open_kernel(agents=agents, capabilities=bound, **options)
 
     def batches(self, conversation: str | None = None) -> list[Batch]:
@@ -185,9 +187,9 @@ async def _notice_a_hang() -> None:
 
 
 def talker(*tools: Tool[Any, Any], id: str = "talker", policy: Policy | None = None, **fields: Any) -> Agent[str, str]:  # noqa: A002
-    """An agent from text to text."""
+    """An agent from text to text. Without a policy it asks its model once a turn."""
     given: dict[str, Any] = {"input": str, "output": str, "toolkit": Toolkit(tools), **fields}
-    given["policy"] = policy or Policy()
+    given["policy"] = policy or Policy(retry=RetryPolicy(tries=1))
     return Agent(id=cast("Any", id), **given)
 
 

@@ -36,7 +36,7 @@ from triolet.ports.identity import (
 )
 from triolet.ports.messages import AssistantMessage, CallDefect, Text, ToolCall
 from triolet.ports.outcomes import Outcome, ToolDefect, ToolInvalidInput, ToolSuccess
-from triolet.ports.records import ApprovalRules, Limits, Record
+from triolet.ports.records import ApprovalRules, Limits, Record, RetryRules
 from triolet.ports.strict_json import JsonText
 from triolet.ports.tools import ExecutionClass
 from triolet.ports.usage import Usage
@@ -67,7 +67,10 @@ def requested(run: str = RUN, **fields: Any) -> RunRequested:
         "limits": limits(),
         "approval": ApprovalRules(),
         "drain": "all",
+        "retry": RetryRules(),
+        "summarise": "model",
         "deadline": None,
+        "warn_at": None,
         "unknown": "result",
         "structured": False,
         "instructions": "",
@@ -114,6 +117,7 @@ def model_ended(**fields: Any) -> ModelCallEnded:
         "detail": "down",
         "text": "half an ans",
         "usage": Usage(at_least=True),
+        "at": AT,
     }
     return ModelCallEnded(**{**given, **fields})
 

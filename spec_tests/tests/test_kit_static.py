@@ -13,10 +13,13 @@ from triolet.ports import (
     approval,
     authorizer,
     capabilities,
+    compactor,
     conversation_store,
     inbox,
     language_model,
+    prices,
     sources,
+    token_estimator,
 )
 from triolet.ports.errors import TrioletError
 from triolet.ports.tools import Tool
@@ -30,6 +33,9 @@ _PORTS = {
     "authorizer": authorizer.Authorizer,
     "inbox": inbox.Inbox,
     "inputs": admission.InputQueue,
+    "estimator": token_estimator.TokenEstimator,
+    "prices": prices.Prices,
+    "compactor": compactor.Compactor,
 }
 _PARTS: dict[str, Any] = {
     **{name: port for name, port in _PORTS.items() if name != "inputs"},

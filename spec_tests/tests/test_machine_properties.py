@@ -13,41 +13,59 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.machine_moves import AT, BROKE, DONE, NO_SUCH, answered, decided, judged, limits, message, opened, requested
 from triolet.kernel.machine.advance import IllegalRecord, advance, fold
+from triolet.kernel.machine.compaction import (
+    ClearResults,
+    GiveUp,
+    Measured,
+    Summarize,
+    request_key,
+    whole_turns,
+)
 from triolet.kernel.machine.decide import decide
 from triolet.kernel.machine.guards import open_batch, open_run
 from triolet.kernel.machine.observations import (
     BudgetSpent,
     CallsEnded,
+    ContextFull,
     InterruptedCall,
     ModelCallEnded,
     Observation,
     PermitsHeld,
+    RequestMeasured,
     ResponseReduced,
+    ResultsDue,
     StepEnded,
     Stopped,
+    Summarized,
+    SummaryFailed,
 )
 from triolet.kernel.machine.plan import (
     AskModel,
     JudgeAnswer,
     JudgeCalls,
+    MeasureRequest,
     ReportBudgetSpent,
     StartCall,
     next_action,
 )
+from triolet.kernel.machine.shown import shown
 from triolet.kernel.machine.state import NEW, ConversationState
 from triolet.kernel.machine.table import legal
 from triolet.kernel.machine.validity import history_is_valid
 from triolet.ports.batch import Batch, decode_batch, encode_batch
-from triolet.ports.identity import BatchId, CallId, Epoch, InputId, RunId
+from triolet.ports.identity import BatchId, CallId, Epoch, InputId, Instant, RunId
 from triolet.ports.messages import AssistantMessage, Text, ToolMessage
 from triolet.ports.outcomes import Outcome, ToolDefect, ToolFailure, ToolRejected, ToolUnknownOutcome
 from triolet.ports.records import (
     AttemptStarted,
+    BudgetReached,
+    BudgetWarned,
     CallsDecided,
     InputTaken,
     ModelInterrupted,
     ModelResponded,
     Record,
+    RetryRules,
     RunnableCall,
     RunSettled,
     RunStarted,
@@ -84,10 +102,12 @@ class _Honest(RuleBasedStateMachine):
     runs: int
     refused: dict[CallId, Outcome]
     seams: int
+    measured: Measured | None
 
     @initialize()
     def open(self) -> None:
         self.state, self.log, self.runs, self.refused, self.seams = NEW, [], 0, {}, 0
+        self.measured = None
         self.observe(opened())
 
     def observe(self, seen: Observation) -> tuple[Record, ...]:
@@ -101,7 +121,58 @@ class _Honest(RuleBasedStateMachine):
         return records
 
     def plan(self, kind: Any) -> list[Any]:
-        return [action for action in next_action(self.state).actions if isinstance(action, kind)]
+        return [action for action in next_action(self.state, self.measured).actions if isinstance(action, kind)]
+
+    @precondition(lambda self: self.plan(MeasureRequest))
+    @rule(tokens=st.integers(0, 60), cost=st.integers(0, 20) | st.none(), later=st.integers(0, 2_000))
+    def measure(self, tokens: int, cost: int | None, later: int) -> None:
+        [action] = self.plan(MeasureRequest)
+        sizes = [tokens // max(1, len(self.state.history))] * len(self.state.history)
+        self.measured = Measured(key=request_key(self.state), tokens=tokens, fixed=0, sizes=sizes)
+        before = open_run(self.state)
+        self.observe(
+            RequestMeasured(
+                tokens=tokens if action.sized else None, cost=cost if action.sized else None, at=Instant(AT + later)
+            )
+        )
+        bounds = before.started.limits
+        if bounds.max_cost is not None and action.sized and before.usage.cost + (cost or 0) > bounds.max_cost:
+            # RUN-025: cost is hard, and looked at before the request.
+            assert self.state.run is None or self.plan(ReportBudgetSpent)
+        if self.state.run is None:
+            return
+        run = open_run(self.state)
+        if run.exhausted is None and bounds.max_tokens is not None and action.sized:
+            assert run.usage.tokens + tokens <= bounds.max_tokens
+
+    @precondition(lambda self: self.plan(ClearResults))
+    @rule()
+    def clear(self) -> None:
+        [action] = self.plan(ClearResults)
+        before = self.state.view.count
+        self.observe(ResultsDue(covers_through=action.covers_through))
+        assert self.state.view.count == before + 1
+
+    @precondition(lambda self: self.plan(Summarize))
+    @rule(fails=st.booleans(), usage=USAGES)
+    def summarise(self, fails: bool, usage: Usage) -> None:
+        [action] = self.plan(Summarize)
+        usage_before, history = open_run(self.state).usage, self.state.history
+        if fails:
+            self.observe(SummaryFailed(reason="empty", usage=usage))
+        else:
+            self.observe(Summarized(covers_through=action.covers_through, text="short", version="1", usage=usage))
+            assert self.state.view.summarised == action.messages
+        # RUN-026, CAP-007: metered, and the history is what it was.
+        assert open_run(self.state).usage == usage_before.plus(usage)
+        assert self.state.history == history
+
+    @precondition(lambda self: self.plan(GiveUp))
+    @rule()
+    def give_up(self) -> None:
+        [action] = self.plan(GiveUp)
+        self.observe(ContextFull(tokens=action.tokens, limit=action.limit))
+        assert self.state.phase == "idle"
 
     @property
     def runnable(self) -> dict[CallId, ExecutionClass]:
@@ -121,12 +192,41 @@ class _Honest(RuleBasedStateMachine):
         exhaustion=st.sampled_from(["final-answer", "fail"]),
         structured=st.booleans(),
         newer=st.booleans(),
+        budgets=st.fixed_dictionaries(
+            {
+                "max_tokens": st.sampled_from([None] * 5 + [5, 20, 60]),
+                "max_cost": st.sampled_from([None] * 5 + [1, 20]),
+                "max_failures": st.sampled_from([None] * 4 + [1, 2, 3]),
+                "max_result_bytes": st.sampled_from([None] * 4 + [1, 40]),
+                "context_tokens": st.sampled_from([None] * 3 + [1, 30, 50]),
+            }
+        ),
+        tries=st.integers(1, 3),
     )
-    def request(self, turns: int, calls: int, exhaustion: str, structured: bool, newer: bool) -> None:
+    def request(
+        self,
+        turns: int,
+        calls: int,
+        exhaustion: str,
+        structured: bool,
+        newer: bool,
+        budgets: dict[str, int | None],
+        tries: int,
+    ) -> None:
         self.runs += 1
-        bounds = limits(max_turns=turns, max_tool_calls=calls, exhaustion=exhaustion)
+        bounds = limits(max_turns=turns, max_tool_calls=calls, exhaustion=exhaustion, **budgets)
         epoch = Epoch(max(1, self.state.epoch + newer))
-        self.observe(requested(f"r{self.runs}", limits=bounds, structured=structured, epoch=epoch))
+        self.observe(
+            requested(
+                f"r{self.runs}",
+                limits=bounds,
+                structured=structured,
+                epoch=epoch,
+                retry=RetryRules(tries=tries, first_wait=5, longest_wait=9),
+                warn_at=Instant(AT + 800),
+                deadline=Instant(AT + 1_000),
+            )
+        )
 
     @precondition(lambda self: self.plan(AskModel))
     @rule(names=NAMES, finish=FINISHES, usage=USAGES, agent_forbids=st.booleans())
@@ -147,23 +247,51 @@ class _Honest(RuleBasedStateMachine):
             assert isinstance(records[-1], RunSettled)
             assert records[-1].failure is not None
             assert records[-1].failure.code == "tools-forbidden"
-        elif spent + len(names) > open_limits(self.log).max_tool_calls:
+        elif spent + len(names) > open_limits(self.log).max_tool_calls or (
+            names and any(isinstance(record, BudgetReached) for record in records)
+        ):
             # RUN-018: never recorded as pending.
-            assert [type(record) for record in records[: 1 + len(names)]] == [ModelResponded] + [ToolSettled] * len(
-                names
-            )
+            assert [type(record) for record in records].count(ToolSettled) == len(names)
             assert self.state.phase != "batch"
         if self.state.run is not None:
             assert self.state.run.usage == usage_before.plus(usage)
 
     @precondition(lambda self: self.plan(AskModel))
-    @rule(code=st.sampled_from(["model-unavailable", "model-refused", "context-too-large", "malformed-response"]))
-    def fail_to_respond(self, code: Any) -> None:
+    @rule(
+        code=st.sampled_from(["model-unavailable", "model-refused", "context-too-large", "malformed-response"]),
+        passing=st.booleans(),
+        later=st.integers(0, 2_000),
+        advice=st.floats(0, 0.001) | st.none(),
+    )
+    def fail_to_respond(self, code: Any, passing: bool, later: int, advice: float | None) -> None:
         [ask] = self.plan(AskModel)
+        run = open_run(self.state)
         self.observe(
-            ModelCallEnded(attempt=ask.attempt, model="m", code=code, detail="d", text="t", usage=Usage(at_least=True))
+            ModelCallEnded(
+                attempt=ask.attempt,
+                model="m",
+                code=code,
+                detail="d",
+                text="t",
+                usage=Usage(at_least=True),
+                at=Instant(AT + later),
+                passing=passing,
+                retry_after=advice,
+            )
         )
-        assert self.state.phase == "idle"
+        if self.state.phase == "idle":
+            return
+        # F-053: within the tries and the deadline. RUN-027: or once more for a history that can be made smaller.
+        again = open_run(self.state)
+        if again.retry_at is not None:
+            assert passing
+            assert ask.attempt < run.started.retry.tries
+            assert AT + later <= again.retry_at < AT + 1_000
+        else:
+            assert code == "context-too-large"
+            assert run.overflowed != ask.turn
+            assert whole_turns(self.state.history) > 0
+            assert not self.plan(AskModel)
 
     @precondition(lambda self: self.plan(AskModel))
     @rule()
@@ -224,7 +352,8 @@ class _Honest(RuleBasedStateMachine):
         self.observe(BudgetSpent())
         assert self.state.phase == "idle"
 
-    @precondition(lambda self: self.state.run is not None)
+    # Now and then only: a run that is stopped at every other step never gets far.
+    @precondition(lambda self: self.state.run is not None and len(self.log) % 4 == 0)
     @rule(data=st.data(), cause=CAUSES)
     def stop(self, data: st.DataObject, cause: Any) -> None:
         self.observe(self.stopped(data.draw, cause))
@@ -263,7 +392,7 @@ class _Honest(RuleBasedStateMachine):
 
     @invariant()
     def it_leads_on_or_rests(self) -> None:
-        actions = next_action(self.state).actions
+        actions = next_action(self.state, self.measured).actions
         if self.state.run is None:
             assert not actions
             assert self.state.phase in ("new", "idle")
@@ -294,6 +423,15 @@ class _Honest(RuleBasedStateMachine):
     def the_history_is_valid_at_every_seam(self) -> None:
         if self.state.phase != "batch":
             assert history_is_valid(self.state.history)
+            # RUN-026: no cut parts a call from its result.
+            assert history_is_valid(shown(self.state.history, self.state.view))
+
+    @invariant()
+    def a_warning_comes_once_and_a_limit_is_reached_once(self) -> None:
+        begun = max((i for i, record in enumerate(self.log) if isinstance(record, RunStarted)), default=0)
+        warned = [record.dimension for record in self.log[begun:] if isinstance(record, BudgetWarned)]
+        assert len(set(warned)) == len(warned)
+        assert sum(isinstance(record, BudgetReached) for record in self.log[begun:]) <= 1
 
     @invariant()
     def every_state_can_be_sealed_at_once(self) -> None:
@@ -349,7 +487,7 @@ def _round_trip(records: tuple[Record, ...]) -> None:
 
 
 TestHonestInterpreter = _Honest.TestCase
-TestHonestInterpreter.settings = settings(max_examples=120, stateful_step_count=30)
+TestHonestInterpreter.settings = settings(max_examples=150, stateful_step_count=50)
 
 
 # --- arbitrary records ----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import context_examples
 from tests.machine_moves import (
     AT,
     BROKE,
@@ -135,6 +136,7 @@ ROWS: dict[tuple[Phase, type[Record]], Row] = {
     ("answered", r.AttemptStarted): (answer, owned(2), "answered"),
     ("answered", r.InputTaken): (answer, taken("follow-up"), "seam"),
     ("answered", r.RunSettled): (answer, ends("completed"), "idle"),
+    **context_examples.ROWS,
 }
 
 
@@ -281,6 +283,7 @@ REFUSALS: dict[g.Guard, tuple[Refusal, ...]] = {
             ToolUnknownOutcome(reason="cancelled"),
         )
     ),
+    **context_examples.REFUSALS,
 }
 
 

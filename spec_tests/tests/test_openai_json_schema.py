@@ -73,6 +73,10 @@ def choice_of(*names: str) -> dict[str, Any]:
     }
 
 
+BOTH = Usage(input_tokens=20, output_tokens=10, last_input_tokens=10, last_output_tokens=5)
+"""What two calls used, of which each reports 10 and 5."""
+
+
 async def test_a_tool_is_chosen_and_then_its_arguments() -> None:
     handler = enforcing('{"tool": "weather"}', '{"city": "Bonn"}')
     settings = ModelSettings(max_output_tokens=1000)
@@ -83,7 +87,7 @@ async def test_a_tool_is_chosen_and_then_its_arguments() -> None:
         CallOpened(index=0, name="weather"),
         CallChunk(index=0, text='{"ci'),
         CallChunk(index=0, text='ty": "Bonn"}'),
-        UsageReport(usage=Usage(input_tokens=20, output_tokens=10)),
+        UsageReport(usage=BOTH),
         Finished(reason="tool-calls"),
     ]
     assert formats(server) == [choice_of("weather", "clock", "answer"), WEATHER.input_schema]
@@ -104,7 +108,7 @@ async def test_the_answer_is_chosen_and_then_given_in_its_schema() -> None:
     assert parts[1:] == [
         TextChunk(text='{"a"'),
         TextChunk(text=": 1}"),
-        UsageReport(usage=Usage(input_tokens=20, output_tokens=10)),
+        UsageReport(usage=BOTH),
         STOP,
     ]
     assert formats(server) == [choice_of("weather", "answer"), OUTPUT.schema]
@@ -232,7 +236,9 @@ async def test_usage_that_only_one_of_the_calls_reports_is_a_lower_bound() -> No
     async with asked_model(handler, protocol="json-schema") as (model, _):
         parts = await answer(model, asking(tools=(WEATHER, CLOCK)))
     reports = [part.usage for part in parts if isinstance(part, UsageReport)]
-    assert reports[-1] == Usage(input_tokens=7, output_tokens=1, at_least=True)
+    assert reports[-1] == Usage(
+        input_tokens=7, output_tokens=1, last_input_tokens=7, last_output_tokens=1, at_least=True
+    )
 
 
 async def test_worked_examples_are_shown_to_requests_that_declare_their_tools() -> None:

@@ -16,6 +16,7 @@ from triolet.kernel import (
     Failed,
     OutputInvalidError,
     Policy,
+    RetryPolicy,
     Toolkit,
     tool,
 )
@@ -58,6 +59,7 @@ def asker(**fields: Any) -> Agent[Question, Answer]:
         "input": Question,
         "output": Answer,
         "toolkit": Toolkit([count, fail]),
+        "policy": Policy(retry=RetryPolicy(tries=1)),
         **fields,
     }
     return Agent(**given)

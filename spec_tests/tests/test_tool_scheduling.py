@@ -361,10 +361,11 @@ async def test_a_call_that_never_got_a_thread_has_surely_had_no_effect(
         finally:
             held.set()
         await _until(lambda: limiters(kernel)[0].borrowed_tokens == 0)
-    assert world.outcomes() == [
+    # Either of the two may get the one thread.
+    assert set(world.outcomes()) == {
         ToolUnknownOutcome(reason="timeout"),
         ToolDefect(reason="timeout", effect_possible=False),
-    ]
+    }
 
 
 # --- what a handler is given ----------------------------------------------------------------------------

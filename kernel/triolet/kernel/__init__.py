@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from triolet.kernel.agent import Agent as Agent
-    from triolet.kernel.agent import ApprovalPolicy as ApprovalPolicy
-    from triolet.kernel.agent import InvalidAgent as InvalidAgent
-    from triolet.kernel.agent import Policy as Policy
+    from triolet.kernel.agent import Disposition as Disposition
     from triolet.kernel.conversation import Conversation as Conversation
     from triolet.kernel.conversation import ConversationBusy as ConversationBusy
     from triolet.kernel.conversation import ConversationClosed as ConversationClosed
@@ -28,6 +26,11 @@ if TYPE_CHECKING:
     from triolet.kernel.machine.validity import history_is_valid as history_is_valid
     from triolet.kernel.machine.validity import history_problem as history_problem
     from triolet.kernel.offers import InputRefused as InputRefused
+    from triolet.kernel.policy import Allowance as Allowance
+    from triolet.kernel.policy import ApprovalPolicy as ApprovalPolicy
+    from triolet.kernel.policy import InvalidAgent as InvalidAgent
+    from triolet.kernel.policy import Policy as Policy
+    from triolet.kernel.policy import RetryPolicy as RetryPolicy
     from triolet.kernel.preflight import MissingCapabilities as MissingCapabilities
     from triolet.kernel.results import Aborted as Aborted
     from triolet.kernel.results import BudgetExhaustedError as BudgetExhaustedError
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Aborted",
     "Agent",
+    "Allowance",
     "ApprovalPolicy",
     "BudgetExhaustedError",
     "Capabilities",
@@ -65,6 +69,7 @@ __all__ = [
     "ConversationClosed",
     "DefinitionChanged",
     "DeniedError",
+    "Disposition",
     "DuplicateAgent",
     "Failed",
     "IllegalRecord",
@@ -79,6 +84,7 @@ __all__ = [
     "NotSuspended",
     "OutputInvalidError",
     "Policy",
+    "RetryPolicy",
     "RunAbortedError",
     "RunError",
     "RunFailedError",
@@ -102,12 +108,8 @@ __all__ = [
 _HOMES: Final = {
     "triolet.kernel.offers": ("InputRefused",),
     "triolet.kernel.conversation_opening": ("NotSuspended",),
-    "triolet.kernel.agent": (
-        "ApprovalPolicy",
-        "Agent",
-        "InvalidAgent",
-        "Policy",
-    ),
+    "triolet.kernel.agent": ("Agent", "Disposition"),
+    "triolet.kernel.policy": ("Allowance", "ApprovalPolicy", "InvalidAgent", "Policy", "RetryPolicy"),
     "triolet.kernel.conversation": (
         "UnknownGrant",
         "Conversation",

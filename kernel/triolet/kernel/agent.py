@@ -1,20 +1,18 @@
-"""Agent and Policy: what runs, said once, without saying where or on which model.
+"""Agent: what runs, said once, without saying where or on which model.
 
 Decides what an agent's definition is and its digest: everything that changes what a model is asked or allowed,
 and nothing that does not (no model, no handler code). It is immutable, checked when made, and runs nothing.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Generic, Literal, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import attrs
 
-from triolet.ports.approval import Denial
+from triolet.kernel.policy import DEFAULT_POLICY, InvalidAgent, Policy
 from triolet.ports.canonical import Digest, digest, encode
-from triolet.ports.errors import Misuse
 from triolet.ports.identity import AgentId
 from triolet.ports.language_model import LanguageModel, ModelSettings, OneTool, OutputSchema, ToolChoice
-from triolet.ports.records import ApprovalRules, Exhaustion, Limits
 from triolet.ports.schema import Codec, codec_for
 from triolet.ports.strict_json import JsonValue
 from triolet.ports.tools import Toolkit
@@ -25,103 +23,23 @@ Out = TypeVar("Out")
 Instructions = str | Callable[[In], str] | Callable[[In], Awaitable[str]]
 
 
-@attrs.define(kw_only=True)
-class InvalidAgent(Misuse):
-    """An agent or policy that contradicts itself. Found when it is made."""
+@attrs.frozen(kw_only=True, eq=False, weakref_slot=False)
+class Disposition(Generic[Out]):
+    """What an application says about an answer: a value of `type`, chosen by `select` from the decoded output.
 
-    agent: str
-    problem: str
-
-    @property
-    def message(self) -> str:
-        """Which agent and what is wrong with it."""
-        return f"agent {self.agent!r}: {self.problem}"
-
-
-@attrs.frozen(kw_only=True, weakref_slot=False)
-class ApprovalPolicy:
-    """What an agent's runs do about approval (APPR-001, APPR-002).
-
-    `seconds` is how long a request stays open; None says that it has no time of its own. `silence` is what a request
-    becomes whose time is up or whose desk fails: ``deny``, ``wait`` (the run is suspended) or ``approve`` (recorded as
-    the policy's own). `denial` is ``terminal`` (the run fails) or ``recoverable`` (the model reads the reason).
-    `steered` says whether newer input waits for an open request or counts as a recoverable denial of it.
+    Only an ordinary completion has one (RUN-029). `select` is plain, quick and free of effects; what it raises breaks
+    the run as host code does.
     """
 
-    seconds: float | None = 300.0
-    silence: Literal["deny", "wait", "approve"] = "deny"
-    denial: Denial = "terminal"
-    steered: Literal["wait", "deny"] = "wait"
+    type: type[Any] | Codec[Any]
+    select: Callable[[Out], Any]
+    codec: Codec[Any] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        checks = (
-            ("seconds", self.seconds is None or 0 < self.seconds < float("inf")),
-            ("silence", self.silence in ("deny", "wait", "approve")),
-            ("denial", self.denial in ("terminal", "recoverable")),
-            ("steered", self.steered in ("wait", "deny")),
-        )
-        for name, fine in checks:
-            if not fine:
-                raise InvalidAgent(agent="(approval policy)", problem=f"{name} is out of its bounds")
-
-    @property
-    def rules(self) -> ApprovalRules:
-        """What of this policy the machine enforces."""
-        return ApprovalRules(silence=self.silence, steered=self.steered)
-
-
-ASK_AND_DENY: Final = ApprovalPolicy()
-
-
-@attrs.frozen(kw_only=True, weakref_slot=False)
-class Policy:
-    """Finite limits of a run (RUN-009, RUN-011, RUN-018, RUN-019, RUN-022).
-
-    `max_turns` (1 to 10,000) and `max_tool_calls` (0 to 100,000) are soft: `exhaustion` says what follows.
-    `max_seconds` (at most 10^9) is one wall clock for the whole run and hard; None says explicitly that there is none.
-    `concurrency` (1 to 1,000) bounds the calls of a run that run at once. `tool_seconds` (at most 10^9) bounds each
-    call whose tool has no timeout of its own. `result_bytes` (256 to 250,000) bounds each encoded result: the results
-    of as many calls as a response may hold, escaped once more, fit into one batch.
-    `drain` says how much waiting steering enters at one seam.
-    """
-
-    max_turns: int = 10
-    max_tool_calls: int = 64
-    max_seconds: float | None = 600.0
-    exhaustion: Exhaustion = "final-answer"
-    concurrency: int = 8
-    tool_seconds: float = 60.0
-    result_bytes: int = 65_536
-    drain: Literal["one", "all"] = "all"
-    approval: ApprovalPolicy = ASK_AND_DENY
-
-    def __attrs_post_init__(self) -> None:
-        counts = (
-            ("max_turns", self.max_turns, 1, 10_000),
-            ("max_tool_calls", self.max_tool_calls, 0, 100_000),
-            ("concurrency", self.concurrency, 1, 1_000),
-            ("result_bytes", self.result_bytes, 256, 250_000),
-        )
-        checks = (
-            *((name, type(value) is int and least <= value <= most) for name, value, least, most in counts),
-            # An instant so far ahead is still an exact JSON integer.
-            ("max_seconds", self.max_seconds is None or 0 < self.max_seconds <= 1e9),
-            ("tool_seconds", 0 < self.tool_seconds <= 1e9),
-            ("exhaustion", self.exhaustion in ("final-answer", "fail")),
-            ("drain", self.drain in ("one", "all")),
-        )
-        for name, fine in checks:
-            if not fine:
-                raise InvalidAgent(agent="(policy)", problem=f"{name} is out of its bounds")
-
-    @property
-    def limits(self) -> Limits:
-        """What of this policy the machine enforces."""
-        return Limits(max_turns=self.max_turns, max_tool_calls=self.max_tool_calls, exhaustion=self.exhaustion)
+        object.__setattr__(self, "codec", _codec(self.type))
 
 
 NO_TOOLS: Final = Toolkit()
-DEFAULT_POLICY: Final = Policy()
 PROVIDER_DEFAULTS: Final = ModelSettings()
 
 
@@ -133,7 +51,9 @@ class Agent(Generic[In, Out]):
     user's and the model's text pass as they are; anything else crosses as JSON, and the output's schema is part
     of every request (RUN-028). `instructions` is text, or a function (plain or async) of the decoded input that is
     called once a run. `tool_choice` holds for every turn, or is a function of the turn (from 1). `model`
-    overrides the kernel's. `version` is yours to raise when something changes that the digest cannot see.
+    overrides the kernel's. `disposition` adds a second, typed value to an ordinary completion. `redact_summary` maps
+    each text that a summary is made from, and the summary itself, to what may be in one. `version` is yours to raise
+    when something changes that the digest cannot see.
     """
 
     id: AgentId = attrs.field(converter=AgentId)
@@ -146,6 +66,8 @@ class Agent(Generic[In, Out]):
     tool_choice: ToolChoice | Callable[[int], ToolChoice] = "auto"
     settings: ModelSettings = PROVIDER_DEFAULTS
     model: LanguageModel | None = None
+    disposition: Disposition[Out] | None = None
+    redact_summary: Callable[[str], str] | None = None
     input_codec: Codec[In] = attrs.field(init=False)
     output_codec: Codec[Out] = attrs.field(init=False)
     definition: Digest = attrs.field(init=False)
@@ -198,6 +120,8 @@ class Agent(Generic[In, Out]):
             "output": self.output_codec.schema,
             "instructions": self.instructions if function is None else _name(function),
             "policy": _without_floats(attrs.asdict(self.policy)),
+            "disposition": None if self.disposition is None else self.disposition.codec.schema,
+            "redact_summary": None if self.redact_summary is None else _name(self.redact_summary),
             "tool_choice": _name(choice) if callable(choice) else repr(choice),
             "tools": [
                 {

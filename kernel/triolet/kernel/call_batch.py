@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.broker import Broker
 from triolet.kernel.machine.guards import open_batch, open_run
 from triolet.kernel.machine.observations import CallsEnded, CallsJudged, Forbidden, Observation, PermitsHeld, StepEnded
 from triolet.kernel.machine.plan import Action, JudgeCalls, StartCall, next_action
@@ -82,6 +83,10 @@ class BatchScope:
         self._steps: list[tuple[StepEnded, trio.Event]] = []
         self._ended = False
         self._bell = trio.Event()
+        self.programmatic: dict[CallId, int] = {}
+        """How many calls of other tools the handlers of this batch have paid for."""
+        self._spent = 0
+        self._limit = 0
         self.outcomes: dict[CallId, Outcome] = {}
         """Outcomes of this batch that are known, on record or not."""
         self.started: set[CallId] = set()
@@ -107,6 +112,7 @@ class BatchScope:
             if not isinstance(judgement, Runnable | ApprovalRequest | Forbidden)
         }
         self.started = set()
+        self.programmatic = {}
         return CallsJudged(verdicts=verdicts(judgements), at=self._runtime.clock.now())
 
     def take_permits(self, actions: Iterable[Action]) -> PermitsHeld | None:
@@ -128,6 +134,8 @@ class BatchScope:
 
     async def run(self, interpreter: Observer) -> None:
         """Run the batch to its last result. Every task lives and ends in here (RUN-007)."""
+        run = open_run(interpreter.state)
+        self._spent, self._limit = run.spent, run.started.limits.max_tool_calls
         async with open_plain_nursery() as nursery:
             while interpreter.state.phase == "batch":
                 self._start(nursery, interpreter.state)
@@ -148,6 +156,13 @@ class BatchScope:
     def progressed(self, call: CallId, note: str, done: float | None, total: float | None) -> None:
         """Tell observers how far a handler is."""
         self._source.live(CallProgressed, turn=self._turn, call=call, note=note, done=done, total=total)
+
+    def pay(self, outer: CallId) -> int | None:
+        """Pay for a programmatic call out of what the run's tool calls have left (RUN-017)."""
+        if self._spent + sum(self.programmatic.values()) >= self._limit:
+            return self._limit
+        self.programmatic[outer] = self.programmatic.get(outer, 0) + 1
+        return None
 
     async def record_step(self, call: CallId, name: str, value: JsonText) -> None:
         """Return once the step is on record."""
@@ -208,6 +223,7 @@ class BatchScope:
             capabilities=self._runtime.capabilities,
             steps=open_batch(state).steps,
             host=self,
+            broker=self._broker(runnable, run.started),
         )
 
         def began() -> None:
@@ -226,6 +242,20 @@ class BatchScope:
         finally:
             context.close()
 
+    def _broker(self, runnable: Runnable, started: RunStarted) -> Broker | None:
+        if runnable.tool.calls is None:
+            return None
+        return Broker(
+            self._runtime,
+            self._agent,
+            started,
+            self._source.trace.conversation,
+            outer=runnable.tool,
+            call=runnable.call.id,
+            account=self,
+            host=self,
+        )
+
     async def _deliver(self, interpreter: Observer) -> None:
         if self._granted:
             granted, self._granted = tuple(self._granted), []
@@ -236,4 +266,4 @@ class BatchScope:
             recorded.set()
         if self._ended:
             self._ended = False
-            await interpreter.observed(CallsEnded(outcomes=dict(self.outcomes)))
+            await interpreter.observed(CallsEnded(outcomes=dict(self.outcomes), programmatic=dict(self.programmatic)))

@@ -22,6 +22,7 @@ from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.observations import AttemptResumed, GrantEnded, Observation, RunRequested, Stopped
 from triolet.kernel.machine.plan import next_action
 from triolet.kernel.offers import InputRefused, offered
+from triolet.kernel.policy import AS_DEFINED, Allowance
 from triolet.kernel.preflight import MissingCapabilities
 from triolet.kernel.results import Owner, RunResult, Suspended, result_of
 from triolet.kernel.run_handle import RunHandle
@@ -147,17 +148,23 @@ class Conversation:
         return self._journal.state.grants
 
     async def run(
-        self, agent: Agent[In, Out], value: In, *, model: LanguageModel | None = None, author: str | None = None
+        self,
+        agent: Agent[In, Out],
+        value: In,
+        *,
+        model: LanguageModel | None = None,
+        author: str | None = None,
+        allowance: Allowance = AS_DEFINED,
     ) -> RunResult[Out]:
-        """Run `agent` on `value` to its end.
+        """Run `agent` on `value` to its end. `allowance` may only take off what the agent's policy allows (RUN-021).
 
         Raises what `request_run` raises, with nothing recorded; `ConversationBusy` under ``reject``. Cancelling
         the caller seals the run, settles it as aborted, and propagates.
         """
         await self._enter()
         try:
-            request = await self._request(agent, value, author)
-            return await self._drive(agent, request, model, agent.policy.max_seconds)
+            request = await self._request(agent, value, author, allowance)
+            return await self._drive(agent, request, model, _seconds(agent, allowance))
         finally:
             self._turnstile.release()
 
@@ -173,7 +180,13 @@ class Conversation:
 
     @asynccontextmanager
     async def stream(
-        self, agent: Agent[In, Out], value: In, *, model: LanguageModel | None = None, author: str | None = None
+        self,
+        agent: Agent[In, Out],
+        value: In,
+        *,
+        model: LanguageModel | None = None,
+        author: str | None = None,
+        allowance: Allowance = AS_DEFINED,
     ) -> AsyncGenerator[RunHandle[Out]]:
         """Start `agent` on `value` and observe it. Leaving the scope ends the run (RUN-010).
 
@@ -181,16 +194,16 @@ class Conversation:
         """
         await self._enter()
         try:
-            request = await self._request(agent, value, author)
+            request = await self._request(agent, value, author, allowance)
             interpreter, source = self._interpreter(agent, request.run, model, observed=True)
         except BaseException:
             self._turnstile.release()
             raise
-        handle = RunHandle(interpreter, source, agent.output_codec, self._owner, self)
+        handle = RunHandle(interpreter, source, agent, self._owner, self)
 
         async def drive() -> None:
             try:
-                await interpreter.drive(request, seconds=agent.policy.max_seconds)
+                await interpreter.drive(request, seconds=_seconds(agent, allowance))
                 handle.mark_ended()
             finally:
                 # The conversation is free when the run has ended, however long its observer stays.
@@ -262,10 +275,18 @@ class Conversation:
             self._turnstile.release()
             raise ConversationBusy(conversation=self.id, suspended=True)
 
-    async def _request(self, agent: Agent[Any, Any], value: Any, author: str | None) -> RunRequested:
+    async def _request(
+        self, agent: Agent[Any, Any], value: Any, author: str | None, allowance: Allowance
+    ) -> RunRequested:
         self._runtime.check_known(agent)
         return await request_run(
-            self._runtime, agent, value, principal=self._principal, author=author, epoch=self._journal.epoch
+            self._runtime,
+            agent,
+            value,
+            principal=self._principal,
+            author=author,
+            epoch=self._journal.epoch,
+            allowance=allowance,
         )
 
     async def _drive(
@@ -283,7 +304,7 @@ class Conversation:
             self._active = None
         if source.terminal is None:
             raise AssertionError("an attempt that ends has its terminal event, or raised")
-        return result_of(source.terminal, agent.output_codec, self._owner)
+        return result_of(source.terminal, agent, self._owner)
 
     def _interpreter(
         self, agent: Agent[Any, Any], run: RunId, model: LanguageModel | None, *, observed: bool
@@ -316,3 +337,7 @@ class Conversation:
             raise AssertionError(decision.problem)
         run = RunId(self._runtime.ids.new("run")) if state.run is None else state.run.started.run
         await self._journal.append(self._journal.batch(run, decision), fold(decision, state))
+
+
+def _seconds(agent: Agent[Any, Any], allowance: Allowance) -> float | None:
+    return agent.policy.tightened(allowance).max_seconds

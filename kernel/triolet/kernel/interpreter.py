@@ -13,39 +13,47 @@ import attrs
 import trio
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.answer import judge_answer
 from triolet.kernel.approval_desk import ApprovalDesk
 from triolet.kernel.call_batch import BatchScope
 from triolet.kernel.joining import InputJoining
 from triolet.kernel.journal import Journal
 from triolet.kernel.machine.advance import advance
+from triolet.kernel.machine.compaction import ClearResults, GiveUp, Summarize
 from triolet.kernel.machine.decide import decide
 from triolet.kernel.machine.decision import Refused
 from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.observations import (
-    AnswerJudged,
     ApprovalAnswered,
     ApprovalSilent,
     AttemptResumed,
     BudgetSpent,
+    ContextFull,
     InputsOffered,
     Observation,
+    ResultsDue,
     RunRequested,
     SteeredWhileWaiting,
     Stopped,
 )
-from triolet.kernel.machine.plan import AskModel, JudgeAnswer, JudgeCalls, ReportBudgetSpent, next_action
+from triolet.kernel.machine.plan import (
+    AskModel,
+    JudgeAnswer,
+    JudgeCalls,
+    MeasureRequest,
+    ReportBudgetSpent,
+    next_action,
+)
 from triolet.kernel.machine.state import ConversationState
-from triolet.kernel.model_call import ModelCall
 from triolet.kernel.runtime import Runtime
+from triolet.kernel.seam import Seam
 from triolet.kernel.trace import EventSource
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.batch import Batch
-from triolet.ports.canonical import encode_text
-from triolet.ports.errors import InvalidJson, InvalidValue, Misuse, TrioletError, Unavailable
-from triolet.ports.identity import InputId, Instant, RunId
+from triolet.ports.errors import Misuse, TrioletError, Unavailable
+from triolet.ports.identity import Instant, RunId
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.records import AbortReason, InputTaken, Record
-from triolet.ports.text import repair
 
 SEAL_SECONDS = 10.0
 """How long sealing a stopped run may take before it is given up; the log is then open, and whoever opens the
@@ -96,7 +104,8 @@ class Interpreter:
         self._agent = agent
         # A suspended run's last message has calls whose results are still to come: it is looked at again with them.
         behind = 1 if journal.state.phase == "batch" else 0
-        self._model_call = ModelCall(agent, model, source, checked=len(journal.state.history) - behind)
+        checked = len(journal.state.history) - behind
+        self._seam = Seam(runtime, agent, model, source, journal.address, checked=checked)
         self._batch_scope = BatchScope(runtime, agent, source)
         self._desk = ApprovalDesk(runtime, next_action(journal.state).waits)
         self.joining = InputJoining(runtime.capabilities.inputs, journal.address)
@@ -158,11 +167,17 @@ class Interpreter:
 
     def _answer_at_once(self) -> bool:
         """Answer what needs no waiting, on the coming state. False if the plan needs more than that."""
-        match next_action(self._state).actions:
+        match next_action(self._state, self._seam.measured).actions:
+            case (MeasureRequest() as action,) if action.turn <= self._drained or not self.joining.bound:
+                seen: Observation | None = self._seam.measure(self._state, action)
+            case (ClearResults() as action,):
+                seen = ResultsDue(covers_through=action.covers_through)
+            case (GiveUp() as action,):
+                seen = ContextFull(tokens=action.tokens, limit=action.limit)
             case (JudgeCalls() as action,):
-                seen: Observation | None = self._batch_scope.judge_at_once(action)
+                seen = self._batch_scope.judge_at_once(action)
             case (JudgeAnswer() as action,) if not (action.intake and self.joining.bound):
-                seen = self._judge_answer(action)
+                seen = judge_answer(self._agent, self._run, action, self._runtime.clock.now())
             case (ReportBudgetSpent(),):
                 seen = BudgetSpent()
             case actions:
@@ -174,7 +189,7 @@ class Interpreter:
 
     async def _answer_soon(self) -> bool:
         """Ask for what is known already: a desk's ready answers, waiting input. It joins the same commit."""
-        plan = next_action(self._state)
+        plan = next_action(self._state, self._seam.measured)
         if plan.waits:
             ready = await self._desk.offer(plan.waits)
             for seen in ready:
@@ -186,30 +201,30 @@ class Interpreter:
             return bool(ready)
         match plan.actions:
             case (JudgeAnswer() as action,):
-                judged = self._judge_answer(action)
+                judged = judge_answer(self._agent, self._run, action, self._runtime.clock.now())
                 wanted = action.intake if judged.output is not None else ()
                 inputs = await self.joining.claim_before_stopping(wanted)
                 self._observe(attrs.evolve(judged, inputs=inputs))
                 if inputs:  # they are this seam's: the queue is not told yet, and would give them out again
                     self._drained = action.answer.turn + 1
                 return True
-            case (AskModel() as action,) if action.turn > self._drained:
+            case (MeasureRequest() as action,):
                 self._drained = action.turn
                 inputs = await self.joining.claim(action.intake)
                 if inputs:
                     self._observe(InputsOffered(inputs=inputs))
-                return bool(inputs)
+                return True
             case _:
                 return False
 
     async def _work(self) -> bool:
         """Do what takes its time. False if the run waits for somebody who is not in this process."""
-        plan = next_action(self._state)
+        plan = next_action(self._state, self._seam.measured)
         if plan.waits:
             return await self._wait(plan.waits)
         match plan.actions:
-            case (AskModel() as action,):
-                self._observe(await self._model_call.ask(self._state, action))
+            case ((AskModel() | Summarize()) as action,):
+                self._observe(await self._seam.work(self._state, action))
             case (JudgeCalls() as action,):
                 self._observe(await self._batch_scope.judge(action, open_run(self._state).started))
             case _:
@@ -254,20 +269,6 @@ class Interpreter:
         for record in decision:
             self._pending.append((self._state, record))
             self._state = advance(self._state, record)
-
-    def _judge_answer(self, action: JudgeAnswer) -> AnswerJudged:
-        answer = action.answer
-        correction = InputId(f"{self._run}-{answer.turn}-correction")
-        at = self._runtime.clock.now()
-        if not action.structured:
-            return AnswerJudged(output=encode_text(answer.message.text), problem=None, correction=correction, at=at)
-        codec = self._agent.output_codec
-        try:
-            output = codec.encode_text(codec.decode_text(answer.message.text))
-        except (InvalidJson, InvalidValue) as error:
-            problem = repair(f"Your answer was not accepted: {error.message}. Answer again with only the JSON.")
-            return AnswerJudged(output=None, problem=problem, correction=correction, at=at)
-        return AnswerJudged(output=output, problem=None, correction=correction, at=at)
 
     async def _flush(self) -> None:
         if not self._pending:
@@ -315,7 +316,8 @@ class Interpreter:
                     cause=cause,
                     started=frozenset(self._batch_scope.started),
                     outcomes=self._batch_scope.outcomes,
-                    asking=self._model_call.asking,
+                    programmatic=self._batch_scope.programmatic,
+                    asking=self._seam.asking,
                 )
             )
             await self._flush()

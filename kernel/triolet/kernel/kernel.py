@@ -14,6 +14,7 @@ import trio
 from triolet.kernel.agent import Agent
 from triolet.kernel.conversation import Conversation, WhileBusy
 from triolet.kernel.conversation_opening import own_conversation, reopen_suspended
+from triolet.kernel.policy import AS_DEFINED, Allowance
 from triolet.kernel.preflight import MissingCapabilities
 from triolet.kernel.results import RunResult, Suspended
 from triolet.kernel.run_handle import RunHandle
@@ -73,10 +74,12 @@ class Kernel:
         principal: Principal = ANONYMOUS,
         author: str | None = None,
         model: LanguageModel | None = None,
+        allowance: Allowance = AS_DEFINED,
     ) -> RunResult[Out]:
         """Run `agent` once on `value`, in a conversation of its own that is dropped when the run has ended.
 
-        To keep what was said, or to go on, use `conversation`. Raises `UnknownAgent`, what is wrong with the
+        To keep what was said, or to go on, use `conversation`. `allowance` may only take off what the agent's policy
+        allows (RUN-021). Raises `UnknownAgent`, what is wrong with the
         input, or an error of a port; a run that fails or is aborted is a result, not an exception. Cancelling
         the caller seals the run first (RUN-005).
         """
@@ -85,7 +88,7 @@ class Kernel:
         conversation: Conversation | None = None
         try:
             conversation = await self._own_fresh(address, principal)
-            return await conversation.run(agent, value, model=model, author=author)
+            return await conversation.run(agent, value, model=model, author=author, allowance=allowance)
         finally:
             await self._drop_unless_suspended(conversation, address)
 
@@ -98,6 +101,7 @@ class Kernel:
         principal: Principal = ANONYMOUS,
         author: str | None = None,
         model: LanguageModel | None = None,
+        allowance: Allowance = AS_DEFINED,
     ) -> AsyncGenerator[RunHandle[Out]]:
         """As `run`, observed: the handle gives events while they happen, and the result.
 
@@ -108,7 +112,7 @@ class Kernel:
         conversation: Conversation | None = None
         try:
             conversation = await self._own_fresh(address, principal)
-            async with conversation.stream(agent, value, model=model, author=author) as handle:
+            async with conversation.stream(agent, value, model=model, author=author, allowance=allowance) as handle:
                 yield handle
         finally:
             await self._drop_unless_suspended(conversation, address)

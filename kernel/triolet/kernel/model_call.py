@@ -1,25 +1,31 @@
 """Asking a model: one request, its parts as live events, its end as an observation.
 
-Decides how a request is put together from state and definition, and which error of a model means what. It
-retries nothing and records nothing.
+Decides how a request is put together from state and definition, and which error of a model means what, and which may
+pass. It decides no retry, waits for the time of one that was decided, and records nothing.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import trio
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.machine.compaction import Measured
+from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.observations import InterruptedCall, ModelCallEnded, ResponseReduced
 from triolet.kernel.machine.plan import AskModel
 from triolet.kernel.machine.reduction import Reduction
+from triolet.kernel.machine.shown import WHOLE, shown
 from triolet.kernel.machine.state import ConversationState
 from triolet.kernel.machine.validity import history_problem
+from triolet.kernel.measuring import Meter
+from triolet.kernel.run_status import run_status
 from triolet.kernel.scopes import unwrapped
 from triolet.kernel.trace import EventSource
 from triolet.ports.errors import Corrupt, bounded
 from triolet.ports.events import ReasoningDelta, TextDelta, TurnBegan
-from triolet.ports.identity import RunId
+from triolet.ports.identity import MICROSECONDS, Instant, RunId
 from triolet.ports.language_model import (
     ContextTooLarge,
     LanguageModel,
@@ -30,7 +36,9 @@ from triolet.ports.language_model import (
     ReasoningChunk,
     TextChunk,
 )
+from triolet.ports.messages import Message, user_text
 from triolet.ports.records import FailureCode
+from triolet.ports.sources import Clock
 from triolet.ports.text import repair
 from triolet.ports.usage import Usage
 
@@ -54,11 +62,35 @@ class InvalidHistory(Corrupt):
 class ModelCall:
     """One run's calls to its model. `asking` describes the one under way, for whoever has to seal the run."""
 
-    __slots__ = ("_agent", "_attempt", "_checked", "_model", "_reduction", "_source")
+    __slots__ = (
+        "_agent",
+        "_attempt",
+        "_checked",
+        "_clock",
+        "_measured",
+        "_meter",
+        "_model",
+        "_reduction",
+        "_source",
+        "_view",
+    )
 
-    def __init__(self, agent: Agent[Any, Any], model: LanguageModel, source: EventSource, *, checked: int) -> None:
+    def __init__(
+        self,
+        agent: Agent[Any, Any],
+        model: LanguageModel,
+        source: EventSource,
+        meter: Meter,
+        clock: Clock,
+        *,
+        checked: int,
+    ) -> None:
         """`checked` messages of the history were found valid before this run, and are not looked at again."""
         self._agent = agent
+        self._meter = meter
+        self._clock = clock
+        self._measured: Measured | None = None
+        self._view = WHOLE
         self._model = model
         self._source = source
         self._checked = checked
@@ -77,10 +109,14 @@ class ModelCall:
             usage=self._spent(),
         )
 
-    async def ask(self, state: ConversationState, action: AskModel) -> ResponseReduced | ModelCallEnded:
-        """Make the request that `action` calls for, and observe how it ended."""
+    async def ask(
+        self, state: ConversationState, action: AskModel, measured: Measured | None
+    ) -> ResponseReduced | ModelCallEnded:
+        """Make the request that `action` calls for, and observe how it ended. `measured` is its size, if known."""
+        await self._wait_until(action.not_before)
         request = self._request(state, action)
         self._attempt = action.attempt
+        self._measured = measured
         self._reduction = Reduction()
         self._source.live(TurnBegan, turn=action.turn, attempt=action.attempt)
         # A model that answers at once must not keep other tasks from running: one checkpoint a request.
@@ -90,12 +126,12 @@ class ModelCall:
             with unwrapped():
                 await self._stream(request, self._reduction)
             if not self._reduction.complete:
-                return self._ended("model-unavailable", "the response was cut off in transport")
+                return self._ended("model-unavailable", "the response was cut off in transport", passing=True)
             reduced = self._reduction.close(request.run, action.turn)
         except MalformedResponse as error:
-            return self._ended("malformed-response", error.problem)
+            return self._ended("malformed-response", error.problem, passing=True)
         except ModelUnavailable as error:
-            return self._ended("model-unavailable", error.message)
+            return self._ended("model-unavailable", error.message, passing=True, retry_after=error.retry_after)
         except ContextTooLarge as error:
             return self._ended("context-too-large", error.message)
         except ModelRefused as error:
@@ -106,9 +142,15 @@ class ModelCall:
             model=self._model.identity.name,
             message=reduced.message,
             finish=reduced.finish,
-            usage=reduced.usage,
+            usage=self._meter.priced(reduced.usage),
             forbidden=request.tool_choice == "none",
         )
+
+    async def _wait_until(self, at: Instant | None) -> None:
+        if at is not None:
+            wait = (at - self._clock.now()) / MICROSECONDS
+            if wait > 0:
+                await trio.sleep(wait)
 
     async def _stream(self, request: ModelRequest, reduction: Reduction) -> None:
         source = self._source
@@ -125,13 +167,8 @@ class ModelCall:
                     await trio.lowlevel.checkpoint()
 
     def _request(self, state: ConversationState, action: AskModel) -> ModelRequest:
-        run = state.run
-        if run is None:
-            raise AssertionError("only an open run asks a model")
-        problem = history_problem(state.history, self._checked)
-        if problem is not None:
-            raise InvalidHistory(run=run.started.run, problem=problem)
-        self._checked = len(state.history)
+        run = open_run(state)
+        messages = self._messages(state)
         agent = self._agent
         choice = agent.choice_for(action.turn)
         forbidden = action.forbid_tools or choice == "none" or len(agent.toolkit) == 0
@@ -140,14 +177,30 @@ class ModelCall:
             turn=action.turn,
             attempt=action.attempt,
             instructions=run.started.instructions,
-            messages=state.history,
+            messages=messages,
             tools=() if forbidden else agent.toolkit.declarations,
             tool_choice="none" if forbidden else choice,
             output=agent.output_schema,
             settings=agent.settings,
         )
 
-    def _ended(self, code: FailureCode, detail: str) -> ModelCallEnded:
+    def _messages(self, state: ConversationState) -> Sequence[Message]:
+        history, run = state.history, open_run(state)
+        problem = history_problem(history, self._checked)
+        self._checked = len(history)
+        messages = shown(history, state.view)
+        if problem is None and state.view is not self._view:
+            problem = history_problem(messages)
+            self._view = state.view
+        if problem is not None:
+            raise InvalidHistory(run=run.started.run, problem=problem)
+        if not self._agent.policy.run_status:
+            return messages
+        return (*messages, user_text(run_status(run)))
+
+    def _ended(
+        self, code: FailureCode, detail: str, *, passing: bool = False, retry_after: float | None = None
+    ) -> ModelCallEnded:
         reduction = self._reduction
         ended = ModelCallEnded(
             attempt=self._attempt,
@@ -157,11 +210,16 @@ class ModelCall:
             detail=bounded(repair(detail)),
             text="" if reduction is None else reduction.text,
             usage=self._spent(),
+            at=self._clock.now(),
+            passing=passing,
+            retry_after=retry_after,
         )
         self._reduction = None
         return ended
 
     def _spent(self) -> Usage:
         # What was reported before the end is a bound from below: the provider may have generated more.
-        reported = None if self._reduction is None else self._reduction.usage
-        return Usage(at_least=True) if reported is None else attrs.evolve(reported, at_least=True)
+        reduction = self._reduction
+        if reduction is None or reduction.usage is None:
+            return self._meter.unreported(self._measured, "" if reduction is None else reduction.text)
+        return self._meter.priced(attrs.evolve(reduction.usage, at_least=True))

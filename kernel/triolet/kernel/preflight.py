@@ -12,6 +12,7 @@ import attrs
 from triolet.kernel.agent import Agent
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.errors import Misuse
+from triolet.ports.tools import Tool, Toolkit
 
 
 @attrs.define(kw_only=True)
@@ -42,7 +43,14 @@ def check_assembly(agents: Iterable[Agent[Any, Any]], capabilities: Capabilities
 def _needs(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
     if agent.model is None:
         yield "model", f"agent {agent.id}"
-    for tool in agent.toolkit:
+    policy = agent.policy
+    if policy.max_tokens or policy.max_cost or policy.context_tokens:
+        yield "estimator", f"limits of agent {agent.id}"
+    if policy.max_cost:
+        yield "prices", f"limits of agent {agent.id}"
+    if policy.summarise == "host":
+        yield "compactor", f"agent {agent.id}"
+    for tool in _reachable(agent.toolkit):
         for port in tool.requires:
             yield port, f"tool {tool.name}"
         if tool.needs_approval is not False:
@@ -50,3 +58,10 @@ def _needs(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
             yield "inbox", f"tool {tool.name}"
         if tool.group is not None:
             yield f"group {tool.group}", f"tool {tool.name}"
+
+
+def _reachable(toolkit: Toolkit) -> Iterator[Tool[Any, Any]]:
+    for tool in toolkit:
+        yield tool
+        if tool.calls is not None:
+            yield from _reachable(tool.calls)

@@ -4,17 +4,18 @@ Decides how a settlement is shown to the caller: one class per ending, each with
 answer or raises the typed failure. It is derived from the terminal event alone (RUN-001).
 """
 
-from typing import Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import attrs
 
+from triolet.kernel.agent import Agent
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.errors import TrioletError
 from triolet.ports.events import RunCompleted, RunFailed, RunSuspended, TerminalEvent
 from triolet.ports.identity import ConversationId, Epoch, RequestId, RunId, TenantId
-from triolet.ports.records import AbortReason, Dimension, RunFailure, RunSettled
+from triolet.ports.records import AbortReason, Dimension, RunFailure
 from triolet.ports.schema import Codec
-from triolet.ports.strict_json import parse
+from triolet.ports.strict_json import JsonText, parse
 from triolet.ports.usage import UsageTotals
 
 Out = TypeVar("Out")
@@ -123,11 +124,13 @@ class Ended:
 class Completed(Ended, Generic[Out]):
     """The run has its answer. `exhausted` names the limit that ended it early, if one did (RUN-011).
 
-    `finish` is ``length`` where the provider cut an unstructured answer.
+    `finish` is ``length`` where the provider cut an unstructured answer. `disposition` is the decoded value that the
+    agent declares, beside an ordinary completion only (RUN-029).
     """
 
     output: Out
     finish: str
+    disposition: Any = None
     exhausted: Dimension | None
 
 
@@ -178,7 +181,7 @@ class Suspended(Ended):
 RunResult = Completed[Out] | Failed | Aborted | Suspended
 
 
-def result_of(event: TerminalEvent, output: Codec[Out], owner: Owner) -> RunResult[Out]:
+def result_of(event: TerminalEvent, agent: Agent[Any, Out], owner: Owner) -> RunResult[Out]:
     """What the terminal event says, with the answer decoded. `owner` is whose attempt it was."""
     run, conversation = event.trace.run, event.trace.conversation
     if isinstance(event, RunSuspended):
@@ -200,8 +203,9 @@ def result_of(event: TerminalEvent, output: Codec[Out], owner: Owner) -> RunResu
             conversation=conversation,
             usage=usage,
             turns=turns,
-            output=_decoded(settlement, output),
+            output=_decoded(settlement.output, agent.output_codec),
             finish=settlement.finish or "stop",
+            disposition=_disposition(settlement.disposition, agent),
             exhausted=settlement.exhausted,
         )
     if isinstance(event, RunFailed):
@@ -211,7 +215,11 @@ def result_of(event: TerminalEvent, output: Codec[Out], owner: Owner) -> RunResu
     return Aborted(run=run, conversation=conversation, usage=usage, turns=turns, reason=reason)
 
 
-def _decoded(settlement: RunSettled, output: Codec[Out]) -> Out:
-    if settlement.output is None:
+def _decoded(text: JsonText | None, codec: Codec[Out]) -> Out:
+    if text is None:
         raise AssertionError("a completed run has its output")
-    return output.decode(parse(settlement.output))
+    return codec.decode(parse(text))
+
+
+def _disposition(text: JsonText | None, agent: Agent[Any, Any]) -> object:
+    return None if text is None or agent.disposition is None else agent.disposition.codec.decode(parse(text))

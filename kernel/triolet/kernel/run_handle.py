@@ -3,17 +3,17 @@
 Decides nothing about the run. It lives inside the scope that `stream` opens, and leaving that scope ends the run.
 """
 
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import trio
 
+from triolet.kernel.agent import Agent
 from triolet.kernel.interpreter import Interpreter
 from triolet.kernel.offers import InputRefused
 from triolet.kernel.results import Owner, RunResult, result_of
 from triolet.kernel.trace import EventReader, EventSource
 from triolet.ports.admission import Admitted
 from triolet.ports.identity import ConversationId, RunId
-from triolet.ports.schema import Codec
 
 Out = TypeVar("Out")
 
@@ -39,7 +39,7 @@ class RunHandle(Generic[Out]):
         self,
         interpreter: Interpreter,
         source: EventSource,
-        output: Codec[Out],
+        agent: Agent[Any, Out],
         owner: Owner,
         admission: InputDoor,
     ) -> None:
@@ -47,7 +47,7 @@ class RunHandle(Generic[Out]):
         self._admission = admission
         self._interpreter = interpreter
         self._source = source
-        self._output = output
+        self._agent = agent
         self._ended = trio.Event()
         self._result: RunResult[Out] | None = None
 
@@ -78,7 +78,7 @@ class RunHandle(Generic[Out]):
         if self._source.terminal is None:
             raise AssertionError("a run that ends has its terminal event, or raised")
         if self._result is None:
-            self._result = result_of(self._source.terminal, self._output, self._owner)
+            self._result = result_of(self._source.terminal, self._agent, self._owner)
         return self._result
 
     async def steer(self, text: str, *, author: str | None = None, key: str | None = None) -> Admitted | InputRefused:

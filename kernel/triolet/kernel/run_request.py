@@ -11,7 +11,9 @@ from typing import Any, Final, cast
 import attrs
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.machine.budget import WARN_AT
 from triolet.kernel.machine.observations import RunRequested
+from triolet.kernel.policy import AS_DEFINED, Allowance
 from triolet.kernel.runtime import Runtime
 from triolet.ports.errors import InvalidValue, Misuse
 from triolet.ports.identity import Epoch, InputId, Principal, RunId, after
@@ -45,6 +47,7 @@ async def request_run(
     principal: Principal,
     author: str | None,
     epoch: Epoch,
+    allowance: Allowance = AS_DEFINED,
 ) -> RunRequested:
     """Fix everything about a run. Raises `InvalidValue`, `InvalidJson`, `BrokenText` or `InvalidInstructions`."""
     who = require_clean(principal.name, "principal")
@@ -52,17 +55,21 @@ async def request_run(
     instructions = await _instructions(agent, value)
     now = runtime.clock.now()
     run = RunId(runtime.ids.new("run"))
-    seconds = agent.policy.max_seconds
+    policy = agent.policy.tightened(allowance)
+    seconds = policy.max_seconds
     return RunRequested(
         run=run,
         agent=agent.id,
         agent_version=agent.version,
         definition=agent.definition,
         principal=principal,
-        limits=agent.policy.limits,
-        approval=agent.policy.approval.rules,
-        drain=agent.policy.drain,
+        limits=policy.limits,
+        approval=policy.approval.rules,
+        drain=policy.drain,
+        retry=policy.retry.rules,
+        summarise=policy.summarise,
         deadline=None if seconds is None else after(now, seconds),
+        warn_at=None if seconds is None else after(now, seconds * WARN_AT),
         unknown="result",
         structured=agent.structured,
         instructions=instructions,

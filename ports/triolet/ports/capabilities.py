@@ -9,10 +9,13 @@ import attrs
 from triolet.ports.admission import InputQueue
 from triolet.ports.approval import Approval
 from triolet.ports.authorizer import Authorizer
+from triolet.ports.compactor import Compactor
 from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
+from triolet.ports.prices import Prices
 from triolet.ports.sources import Clock, IdGenerator
+from triolet.ports.token_estimator import TokenEstimator
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -27,6 +30,9 @@ class Capabilities:
     authorizer: Authorizer | None = None
     inbox: Inbox | None = None
     inputs: InputQueue | None = None
+    estimator: TokenEstimator | None = None
+    prices: Prices | None = None
+    compactor: Compactor | None = None
 
 
 CAPABILITY_NAMES: frozenset[str] = frozenset(field.name for field in attrs.fields(Capabilities))

@@ -58,7 +58,8 @@ class ModelRequest:
     """Everything one model call may know.
 
     `messages` is an immutable view of the history: valid, and in order. `turn` counts from 1 in a run, `attempt`
-    counts the tries of this turn from 1. `output` stands outside the recorded history.
+    counts the tries of this turn from 1. `output` stands outside the recorded history. `purpose` says whether the
+    answer becomes the turn's response, or a summary of earlier turns that stands before it.
     """
 
     run: RunId
@@ -70,6 +71,7 @@ class ModelRequest:
     tool_choice: ToolChoice = "auto"
     output: OutputSchema | None = None
     settings: ModelSettings = ModelSettings()
+    purpose: Literal["response", "summary"] = "response"
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)

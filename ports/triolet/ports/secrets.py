@@ -19,11 +19,10 @@ MAX_SECRET: Final = 65_536
 class SecretHandle:
     """The name of a secret: 1 to 200 printable ASCII characters, safe in records, logs and spans."""
 
-    name: str = attrs.field()
+    name: str
 
-    @name.validator
-    def _check(self, _: object, name: str) -> None:
-        if not (0 < len(name) <= 200 and name.isascii() and name.isprintable()):
+    def __attrs_post_init__(self) -> None:
+        if not (0 < len(self.name) <= 200 and self.name.isascii() and self.name.isprintable()):
             raise ValueError("a secret's name is 1 to 200 printable ASCII characters")
 
 

@@ -11,6 +11,7 @@ import attrs
 
 from triolet.ports.errors import Misuse
 from triolet.ports.identity import CallId, ConversationId, Instant, Principal, RunId
+from triolet.ports.outcomes import Outcome
 from triolet.ports.strict_json import JsonValue
 
 
@@ -39,6 +40,22 @@ class StepRefused(Misuse):
     def message(self) -> str:
         """Which step of which tool, and why."""
         return f"step {self.step!r} of tool {self.tool!r}: {self.problem}"
+
+
+@attrs.define(kw_only=True)
+class CallRefused(Misuse):
+    """A handler's call of another tool that cannot be: none are declared, one is under way, or its own call has ended.
+
+    Nothing was started, and nothing was paid (RUN-016).
+    """
+
+    tool: str
+    problem: str
+
+    @property
+    def message(self) -> str:
+        """Whose handler asked, and why not."""
+        return f"tool {self.tool!r} cannot call another tool: {self.problem}"
 
 
 class ToolContext(Protocol):
@@ -92,5 +109,15 @@ class ToolContext(Protocol):
 
         Only a tool of class ``durable`` has steps, and a name may be used once a call. A failure of `body`
         is not recorded and propagates. Raises `StepRefused`; `InvalidJson` if the result is not strict JSON.
+        """
+        ...
+
+    async def call_tool(self, name: str, arguments: str) -> Outcome:
+        """Call another tool that this one declares in `calls`, with the text of its JSON arguments (RUN-016, RUN-017).
+
+        It takes the way of every call: decoded, authorized, paid for, run within its own time and this call's, encoded,
+        redacted and bounded. It runs under this call's permit, one at a time, and leaves no record of its own. What
+        would have to be asked about is rejected: a program cannot wait for a person. Whatever becomes of it is an
+        outcome; cancelling the caller cancels it. Raises `CallRefused`.
         """
         ...

@@ -54,6 +54,15 @@ def _check_timeout(tool: "Tool[Any, Any]", _: object, timeout: float | None) -> 
         raise InvalidTool(tool=tool.name, problem="a timeout is a positive, finite number of seconds, or None")
 
 
+def _check_calls(tool: "Tool[Any, Any]", _: object, calls: "Toolkit | None") -> None:
+    for inner in calls or ():
+        if inner.execution == "durable":
+            raise InvalidTool(tool=tool.name, problem=f"calls {inner.name!r}, whose steps a program cannot record")
+        if tool.execution != "uncertain" and inner.execution not in ("readonly", tool.execution):
+            problem = f"is {tool.execution} and calls {inner.name!r}, which is {inner.execution}"
+            raise InvalidTool(tool=tool.name, problem=problem)
+
+
 @attrs.frozen(kw_only=True, eq=False, weakref_slot=False)
 class Tool(Generic[In, Out]):
     """One tool. Two tools are the same only if they are the same object.
@@ -64,7 +73,8 @@ class Tool(Generic[In, Out]):
     host sizes. `redact` maps encoded output to what records, events and the model may see (TOOL-002).
     `requires` names the capabilities that the handler may ask its context for (CAP-002). `targets` names what a
     call touches, from its input, for approval and authorization. `needs_approval` is a flag or a predicate over
-    decoded input.
+    decoded input. `calls` are other tools that the handler may call while it runs (RUN-016): none of them does more
+    outside than the tool says of itself, and none is durable.
     """
 
     name: str = attrs.field(validator=_check_name)
@@ -82,6 +92,7 @@ class Tool(Generic[In, Out]):
     group: str | None = None
     redact: Callable[[JsonValue], JsonValue] | None = None
     requires: frozenset[str] = frozenset()
+    calls: "Toolkit | None" = attrs.field(default=None, validator=_check_calls)
 
     @property
     def declaration(self) -> ToolDeclaration:

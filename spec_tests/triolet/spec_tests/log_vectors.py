@@ -15,7 +15,14 @@ import trio
 
 from triolet.kernel import open_kernel
 from triolet.kernel.machine.advance import fold
-from triolet.kernel.machine.plan import AskModel, JudgeAnswer, JudgeCalls, ReportBudgetSpent, StartCall, next_action
+from triolet.kernel.machine.plan import (
+    JudgeAnswer,
+    JudgeCalls,
+    MeasureRequest,
+    ReportBudgetSpent,
+    StartCall,
+    next_action,
+)
 from triolet.kernel.machine.state import NEW, ConversationState
 from triolet.kernel.machine.table import legal
 from triolet.ports.batch import Batch, encode_batch
@@ -101,7 +108,7 @@ def _message(message: Message) -> dict[str, Any]:
 
 def summary(state: ConversationState) -> dict[str, Any]:
     """What another implementation can compare: no object of this one's."""
-    run = state.run
+    run, view = state.run, state.view
     shown: dict[str, Any] | None = None
     if run is not None:
         batch = run.batch
@@ -111,7 +118,12 @@ def summary(state: ConversationState) -> dict[str, Any]:
             "turn": run.turn,
             "tries": run.attempt,
             "calls": run.spent,
+            "retry_at": run.retry_at,
             "exhausted": run.exhausted,
+            "closing": run.closing,
+            "warned": sorted(run.warned),
+            "failures": run.failures,
+            "result_bytes": run.result_bytes,
             "usage": codec_for(UsageTotals).encode(run.usage),
             "batch": None
             if batch is None
@@ -127,6 +139,7 @@ def summary(state: ConversationState) -> dict[str, Any]:
         "sequence": state.sequence,
         "epoch": state.epoch,
         "messages": len(state.history),
+        "view": {"compactions": view.count, "summarised": view.summarised, "cleared": view.cleared},
         "run": shown,
     }
 
@@ -138,11 +151,11 @@ def actions(state: ConversationState) -> list[dict[str, Any]]:
 
 def _action(action: object) -> dict[str, Any]:
     match action:
-        case AskModel():
+        case MeasureRequest():
             return {
-                "action": "ask-model",
+                "action": "measure-request",
                 "turn": action.turn,
-                "try": action.attempt,
+                "sized": action.sized,
                 "forbid_tools": action.forbid_tools,
             }
         case JudgeCalls():

@@ -3,6 +3,7 @@
 from typing import TypedDict, Unpack
 
 from triolet.adapters.clocks import SystemClock
+from triolet.adapters.estimators import ByteEstimator
 from triolet.adapters.ids import RandomIds
 from triolet.adapters.memory.conversations import MemoryConversations
 from triolet.adapters.memory.inbox import InboxFull, MemoryInbox
@@ -11,10 +12,13 @@ from triolet.ports.admission import InputQueue
 from triolet.ports.approval import Approval
 from triolet.ports.authorizer import Authorizer
 from triolet.ports.capabilities import Capabilities
+from triolet.ports.compactor import Compactor
 from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
+from triolet.ports.prices import Prices
 from triolet.ports.sources import Clock, IdGenerator
+from triolet.ports.token_estimator import TokenEstimator
 
 __all__ = ["InboxFull", "MemoryConversations", "MemoryInbox", "MemoryInputs", "Overrides", "in_memory"]
 
@@ -29,13 +33,16 @@ class Overrides(TypedDict, total=False):
     authorizer: Authorizer | None
     inbox: Inbox | None
     inputs: InputQueue | None
+    estimator: TokenEstimator | None
+    prices: Prices | None
+    compactor: Compactor | None
 
 
 def in_memory(*, model: LanguageModel | None, **overrides: Unpack[Overrides]) -> Capabilities:
-    """Capabilities that need nothing outside: conversations, inbox and inputs in memory, the system clock, random ids.
+    """Capabilities that need nothing outside: what is stored is in memory, and sizes are estimated from bytes.
 
-    Who approves and who authorizes is the host's to say. Plain values, so there is nothing to open or close but what
-    the host binds itself. Each call makes new, empty stores.
+    With the system clock and random ids. Who approves and who authorizes is the host's to say. Plain values, so there
+    is nothing to open or close but what the host binds itself. Each call makes new, empty stores.
     """
     ports: Overrides = {
         "conversations": MemoryConversations(),
@@ -43,5 +50,6 @@ def in_memory(*, model: LanguageModel | None, **overrides: Unpack[Overrides]) ->
         "ids": RandomIds(),
         "inbox": MemoryInbox(),
         "inputs": MemoryInputs(),
+        "estimator": ByteEstimator(),
     }
     return Capabilities(model=model, **(ports | overrides))

@@ -15,6 +15,10 @@ _LARGEST: Final = 2**40
 """Beyond any real call, and small enough that sums of calls stay exact in every JSON reader."""
 
 
+NOT_MADE: Final = Usage()
+"""The usage of a call that was left out."""
+
+
 def read_usage(figures: Mapping[str, Any]) -> Usage | None:
     """The usage that a provider's ``usage`` object states, or None if it states neither input nor output.
 
@@ -47,7 +51,9 @@ def read_usage(figures: Mapping[str, Any]) -> Usage | None:
 
 
 def add_usage(first: Usage, second: Usage) -> Usage:
-    """What two calls used together."""
+    """What two calls used together; the second is the last. One that was not made leaves the second as it is."""
+    if first == NOT_MADE:
+        return second
     return Usage(
         input_tokens=first.input_tokens + second.input_tokens,
         output_tokens=first.output_tokens + second.output_tokens,
@@ -55,6 +61,8 @@ def add_usage(first: Usage, second: Usage) -> Usage:
         cache_write_tokens=first.cache_write_tokens + second.cache_write_tokens,
         reasoning_tokens=first.reasoning_tokens + second.reasoning_tokens,
         at_least=first.at_least or second.at_least,
+        last_input_tokens=second.input_tokens,
+        last_output_tokens=second.output_tokens,
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import attrs
 
+from triolet.kernel.machine.budget import closing_turn, with_result
+from triolet.kernel.machine.compaction import view_after
 from triolet.kernel.machine.grants import grants_after
 from triolet.kernel.machine.guards import open_batch, open_run
 from triolet.kernel.machine.history import History
@@ -17,18 +19,23 @@ from triolet.kernel.machine.table import legal, phase_after
 from triolet.ports.errors import Corrupt
 from triolet.ports.identity import SequenceNumber
 from triolet.ports.messages import ToolMessage, ToolResult, UserMessage
-from triolet.ports.outcomes import ToolRejected
+from triolet.ports.outcomes import Outcome
 from triolet.ports.records import (
     ApprovalDecided,
     ApprovalRequested,
     AttemptStarted,
+    BudgetReached,
+    BudgetWarned,
     CallsDecided,
+    CompactionCreated,
+    CompactionFailed,
     ConversationCreated,
     GrantGiven,
     GrantRevoked,
     InputTaken,
     ModelInterrupted,
     ModelResponded,
+    OverflowRetried,
     Record,
     RunSettled,
     RunStarted,
@@ -64,6 +71,7 @@ def advance(state: ConversationState, record: Record) -> ConversationState:
         sequence=sequence,
         epoch=record.epoch if isinstance(record, AttemptStarted) else state.epoch,
         history=history,
+        view=view_after(state, record) if isinstance(record, CompactionCreated) else state.view,
         run=run,
         grants=grants_after(state.grants, record),
     )
@@ -98,7 +106,7 @@ def _attempt_started(state: ConversationState, record: AttemptStarted) -> _Effec
 def _input_taken(state: ConversationState, record: InputTaken) -> _Effect:
     run = open_run(state)
     return (
-        state.history.plus(UserMessage(parts=record.parts)),
+        state.history.plus(UserMessage(parts=record.parts), SequenceNumber(state.sequence + 1)),
         run if run.answer is None else attrs.evolve(run, answer=None),
     )
 
@@ -112,16 +120,52 @@ def _model_responded(state: ConversationState, record: ModelResponded) -> _Effec
         turn=record.turn,
         usage=run.usage.plus(record.usage),
         spent=run.spent + len(calls),
+        failures=run.failures,
+        result_bytes=run.result_bytes,
         exhausted=run.exhausted,
+        closing=run.closing,
+        warned=run.warned,
+        overflowed=run.overflowed,
+        summarised=run.summarised,
         batch=CallBatch(turn=record.turn, calls=calls) if calls else None,
         answer=None if calls else record,
     )
-    return state.history.plus(record.message), after
+    return state.history.plus(record.message, SequenceNumber(state.sequence + 1)), after
 
 
 def _model_interrupted(state: ConversationState, record: ModelInterrupted) -> _Effect:
     run = open_run(state)
-    return state.history, attrs.evolve(run, attempt=record.attempt, usage=run.usage.plus(record.usage))
+    usage = run.usage.plus(record.usage)
+    return state.history, attrs.evolve(run, attempt=record.attempt, usage=usage, retry_at=record.retry_at)
+
+
+def _overflow_retried(state: ConversationState, record: OverflowRetried) -> _Effect:
+    return state.history, attrs.evolve(open_run(state), overflowed=record.turn, compacting=True)
+
+
+def _compaction_created(state: ConversationState, record: CompactionCreated) -> _Effect:
+    run = state.run
+    if run is None:
+        return state.history, None
+    summarised = record.turn if record.form == "summarize" else run.summarised
+    usage = run.usage if record.usage is None else run.usage.plus(record.usage)
+    return state.history, attrs.evolve(run, usage=usage, summarised=summarised, compacting=False)
+
+
+def _compaction_failed(state: ConversationState, record: CompactionFailed) -> _Effect:
+    run = open_run(state)
+    return state.history, attrs.evolve(run, usage=run.usage.plus(record.usage), summarised=record.turn)
+
+
+def _budget_warned(state: ConversationState, record: BudgetWarned) -> _Effect:
+    run = open_run(state)
+    return state.history, attrs.evolve(run, warned=run.warned | {record.dimension})
+
+
+def _budget_reached(state: ConversationState, record: BudgetReached) -> _Effect:
+    run = open_run(state)
+    closing = closing_turn(run, record.dimension)
+    return state.history, attrs.evolve(run, exhausted=run.exhausted or record.dimension, closing=closing)
 
 
 def _calls_decided(state: ConversationState, record: CallsDecided) -> _Effect:
@@ -159,25 +203,28 @@ def _step_settled(state: ConversationState, record: StepSettled) -> _Effect:
 def _tool_settled(state: ConversationState, record: ToolSettled) -> _Effect:
     batch = open_batch(state)
     outcomes = (*batch.outcomes, record.outcome)
-    over_budget = isinstance(record.outcome, ToolRejected) and record.outcome.reason == "budget"
-    exhausted = "tool-calls" if over_budget else open_run(state).exhausted
     if len(outcomes) < len(batch.calls):
-        settled = CallBatch(
-            turn=batch.turn,
-            calls=batch.calls,
-            outcomes=outcomes,
-            runnable=batch.runnable,
-            prepared=batch.prepared,
-            steps=batch.steps,
-            requests=batch.requests,
-            answers=batch.answers,
-        )
-        return state.history, open_run(state).with_batch(settled, exhausted)
+        return state.history, with_result(open_run(state), record, _with_outcomes(batch, outcomes))
     results = tuple(
         ToolResult(call=call.id, name=call.name, outcome=outcome)
         for call, outcome in zip(batch.calls, outcomes, strict=True)
     )
-    return state.history.plus(ToolMessage(results=results)), open_run(state).with_batch(None, exhausted)
+    return state.history.plus(ToolMessage(results=results), SequenceNumber(state.sequence + 1)), with_result(
+        open_run(state), record, None
+    )
+
+
+def _with_outcomes(batch: CallBatch, outcomes: tuple[Outcome, ...]) -> CallBatch:
+    return CallBatch(
+        turn=batch.turn,
+        calls=batch.calls,
+        outcomes=outcomes,
+        runnable=batch.runnable,
+        prepared=batch.prepared,
+        steps=batch.steps,
+        requests=batch.requests,
+        answers=batch.answers,
+    )
 
 
 def _run_settled(state: ConversationState, _: RunSettled) -> _Effect:
@@ -185,8 +232,7 @@ def _run_settled(state: ConversationState, _: RunSettled) -> _Effect:
 
 
 def _with_batch(state: ConversationState, batch: CallBatch) -> _Effect:
-    run = open_run(state)
-    return state.history, run.with_batch(batch, run.exhausted)
+    return state.history, open_run(state).with_batch(batch)
 
 
 _EFFECTS: Final[dict[type[Record], Callable[[ConversationState, Any], _Effect]]] = {
@@ -196,6 +242,11 @@ _EFFECTS: Final[dict[type[Record], Callable[[ConversationState, Any], _Effect]]]
     InputTaken: _input_taken,
     ModelResponded: _model_responded,
     ModelInterrupted: _model_interrupted,
+    OverflowRetried: _overflow_retried,
+    CompactionCreated: _compaction_created,
+    CompactionFailed: _compaction_failed,
+    BudgetWarned: _budget_warned,
+    BudgetReached: _budget_reached,
     CallsDecided: _calls_decided,
     ApprovalRequested: _approval_requested,
     ApprovalDecided: _approval_decided,

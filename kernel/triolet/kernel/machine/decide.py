@@ -7,18 +7,21 @@ reads nothing but its arguments. How a run ends is `triolet.kernel.machine.settl
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from triolet.kernel.machine import approvals, outcome_table, settle
-from triolet.kernel.machine.advance import advance, fold
+from triolet.kernel.machine import approvals, budget, context_rules, outcome_table, settle
+from triolet.kernel.machine.advance import fold
 from triolet.kernel.machine.decision import Decision, Refused
 from triolet.kernel.machine.guards import open_batch, open_run
 from triolet.kernel.machine.observations import (
+    NO_CALLS,
     AnswerJudged,
     ApprovalAnswered,
     ApprovalSilent,
     AttemptResumed,
+    BudgetRefused,
     BudgetSpent,
     CallsEnded,
     CallsJudged,
+    ContextFull,
     ConversationOpened,
     Forbidden,
     GrantEnded,
@@ -26,11 +29,15 @@ from triolet.kernel.machine.observations import (
     ModelCallEnded,
     Observation,
     PermitsHeld,
+    RequestMeasured,
     ResponseReduced,
+    ResultsDue,
     RunRequested,
     SteeredWhileWaiting,
     StepEnded,
     Stopped,
+    Summarized,
+    SummaryFailed,
 )
 from triolet.kernel.machine.state import ConversationState, Phase
 from triolet.ports.admission import Admitted
@@ -39,11 +46,11 @@ from triolet.ports.identity import CallId
 from triolet.ports.outcomes import Outcome
 from triolet.ports.records import (
     AttemptStarted,
+    BudgetReached,
     CallsDecided,
     ConversationCreated,
     GrantRevoked,
     InputTaken,
-    ModelInterrupted,
     ModelResponded,
     Record,
     RunnableCall,
@@ -81,6 +88,9 @@ def _requested(_: ConversationState, seen: RunRequested) -> Decision:
             instructions=seen.instructions,
             approval=seen.approval,
             drain=seen.drain,
+            retry=seen.retry,
+            summarise=seen.summarise,
+            warn_at=seen.warn_at,
         ),
         AttemptStarted(epoch=seen.epoch),
         InputTaken(id=seen.input, source="user", author=seen.author, offered_at=seen.at, parts=seen.parts),
@@ -99,34 +109,29 @@ def _responded(state: ConversationState, seen: ResponseReduced) -> Decision:
     )
     calls = seen.message.calls
     limits = run.started.limits
+    spent = budget.after_response(run, seen.usage, len(calls))
+    reached = spent[-1] if spent and isinstance(spent[-1], BudgetReached) else None
     forbidden = bool(calls) and (seen.forbidden or run.limit_reached is not None)
     if forbidden:
         refusal: Outcome = outcome_table.FORBIDDEN
+    elif calls and reached is not None:
+        refusal = outcome_table.used_up(reached.dimension)
     elif calls and run.spent + len(calls) > limits.max_tool_calls:
         refusal = outcome_table.over_budget(limits.max_tool_calls)
     else:
-        return (response,)
+        return (response, *spent)
     # Never recorded as pending: the response and the refusal of its whole batch are one commit (RUN-018).
-    refused: tuple[Record, ...] = (response, *(ToolSettled(call=call.id, outcome=refusal) for call in calls))
+    refused: tuple[Record, ...] = (
+        response,
+        *spent,
+        *(ToolSettled(call=call.id, outcome=refusal) for call in calls),
+    )
     after = open_run(fold(refused, state))
     if forbidden:
         return (*refused, settle.tools_forbidden(after))
-    if limits.exhaustion == "fail":
-        return (*refused, settle.exhausted(after, "tool-calls"))
+    if limits.exhaustion == "fail" or after.grace_used:
+        return (*refused, settle.exhausted(after, after.limit_reached or "tool-calls"))
     return refused
-
-
-def _model_ended(state: ConversationState, seen: ModelCallEnded) -> Decision:
-    run = open_run(state)
-    interrupted = ModelInterrupted(
-        turn=run.turn + 1,
-        attempt=seen.attempt,
-        model=seen.model,
-        reason=seen.code,
-        text=seen.text,
-        usage=seen.usage,
-    )
-    return (interrupted, settle.model_failed(open_run(advance(state, interrupted)), seen))
 
 
 def _judged(state: ConversationState, seen: CallsJudged) -> Decision:
@@ -149,7 +154,7 @@ def _judged(state: ConversationState, seen: CallsJudged) -> Decision:
         for call, verdict in seen.verdicts.items()
         if not isinstance(verdict, str | ApprovalRequest | Forbidden)
     }
-    return (CallsDecided(turn=batch.turn, runnable=runnable), *_settle_in_order(state, refusals))
+    return (CallsDecided(turn=batch.turn, runnable=runnable), *_settle_in_order(state, refusals, NO_CALLS))
 
 
 def _permitted(state: ConversationState, seen: PermitsHeld) -> Decision:
@@ -164,18 +169,23 @@ def _step_ended(_: ConversationState, seen: StepEnded) -> Decision:
 
 
 def _ended(state: ConversationState, seen: CallsEnded) -> Decision:
-    return _settle_in_order(state, seen.outcomes)
+    return _settle_in_order(state, seen.outcomes, seen.programmatic)
 
 
-def _settle_in_order(state: ConversationState, outcomes: Mapping[CallId, Outcome]) -> tuple[Record, ...]:
+def _settle_in_order(
+    state: ConversationState, outcomes: Mapping[CallId, Outcome], programmatic: Mapping[CallId, int]
+) -> tuple[Record, ...]:
     # As many as are known without skipping one: the record of a result never overtakes a slower sibling's.
+    run, batch = open_run(state), open_batch(state)
     records: list[Record] = []
-    for call in open_batch(state).open:
+    for call in batch.open:
         outcome = outcomes.get(call.id)
         if outcome is None:
-            break
-        records.append(ToolSettled(call=call.id, outcome=outcome))
-    return tuple(records)
+            return tuple(records)
+        settled = ToolSettled(call=call.id, outcome=outcome, programmatic=programmatic.get(call.id, 0))
+        records.append(settled)
+        run = budget.with_result(run, settled, None)
+    return (*records, *budget.after_results(run))
 
 
 def _inputs_offered(_: ConversationState, seen: InputsOffered) -> Decision:
@@ -235,8 +245,14 @@ _RUNNING: Final[tuple[Phase, ...]] = ("opening", "seam", "batch", "answered")
 _RULES: Final[dict[type[Observation], tuple[tuple[Phase, ...], Callable[[ConversationState, Any], Decision]]]] = {
     ConversationOpened: (("new",), _opened),
     RunRequested: (("idle",), _requested),
+    RequestMeasured: (("seam",), context_rules.measured),
+    BudgetRefused: (("seam",), context_rules.refused),
+    ResultsDue: (("seam",), context_rules.results_due),
+    Summarized: (("idle", "seam"), context_rules.summarized),
+    SummaryFailed: (("seam",), context_rules.summary_failed),
+    ContextFull: (("seam",), context_rules.context_full),
     ResponseReduced: (("seam",), _responded),
-    ModelCallEnded: (("seam",), _model_ended),
+    ModelCallEnded: (("seam",), context_rules.model_ended),
     CallsJudged: (("batch",), _judged),
     ApprovalAnswered: (("batch",), approvals.answered),
     ApprovalSilent: (("batch",), approvals.silent),

@@ -15,12 +15,17 @@ from triolet.ports.records import (
     ApprovalDecided,
     ApprovalRequested,
     AttemptStarted,
+    BudgetReached,
+    BudgetWarned,
     CallsDecided,
+    CompactionCreated,
+    CompactionFailed,
     GrantGiven,
     GrantRevoked,
     InputTaken,
     ModelInterrupted,
     ModelResponded,
+    OverflowRetried,
     RunSettled,
     StepSettled,
     ToolPrepared,
@@ -96,6 +101,8 @@ def finish_is_honest(state: ConversationState, record: RunSettled) -> str | None
     over = run.exhausted or ("turns" if run.grace_used else None)
     if record.exhausted != over or (record.finish == "budget-exhausted") != (over is not None):
         return "its finish does not say which limit ended the run"
+    if record.disposition is not None and record.finish != "stop":
+        return "only an ordinary completion has a disposition"
     return None
 
 
@@ -108,11 +115,49 @@ def next_turn(state: ConversationState, record: ModelResponded | ModelInterrupte
 def within_turns(state: ConversationState, _: ModelResponded | ModelInterrupted) -> str | None:
     """One turn beyond the limit, under `final-answer` only (RUN-019)."""
     run = open_run(state)
-    if not run.over_turns:
-        return None
-    if run.started.limits.exhaustion == "fail":
-        return "the turns are used up"
-    return "the grace turn is used up" if run.grace_used else None
+    if run.grace_used:
+        return "the last turn that a limit allows is used up"
+    return "the turns are used up" if run.over_turns and run.started.limits.exhaustion == "fail" else None
+
+
+def honest_usage(_: ConversationState, record: ModelResponded | ModelInterrupted | CompactionFailed) -> str | None:
+    """Sums that later work relies on are built of figures that can be right (RUN-023)."""
+    return record.usage.problem()
+
+
+def coming_turn(state: ConversationState, record: OverflowRetried | CompactionCreated | CompactionFailed) -> str | None:
+    """What is done for a request is done for the next one of the open run."""
+    run = open_run(state)
+    if not isinstance(record, OverflowRetried) and record.run != run.started.run:
+        return "it belongs to another run"
+    return None if record.turn == run.turn + 1 else f"turn {record.turn} where {run.turn + 1} is next"
+
+
+def first_overflow(state: ConversationState, record: OverflowRetried) -> str | None:
+    """A turn's request is made smaller and sent again once (RUN-027)."""
+    return "this turn was retried before" if open_run(state).overflowed == record.turn else None
+
+
+def between_runs(_: ConversationState, record: CompactionCreated) -> str | None:
+    """Outside a run, nobody's turn is compacted."""
+    return None if record.run is None and record.turn == 0 else "no run is open"
+
+
+def summary_or_none(_: ConversationState, record: CompactionCreated) -> str | None:
+    """A summary has its text, and clearing has none; what a summary took is told in figures that can be right."""
+    if (record.form == "summarize") != (record.summary is not None):
+        return "its form and its summary do not agree"
+    return None if record.usage is None else record.usage.problem()
+
+
+def first_warning(state: ConversationState, record: BudgetWarned) -> str | None:
+    """Once per dimension (RUN-025)."""
+    return "it was announced before" if record.dimension in open_run(state).warned else None
+
+
+def first_limit(state: ConversationState, _: BudgetReached) -> str | None:
+    """The first limit that is reached is the one that ends the run."""
+    return None if open_run(state).exhausted is None else "another limit was reached before"
 
 
 def next_attempt(state: ConversationState, record: ModelResponded | ModelInterrupted) -> str | None:

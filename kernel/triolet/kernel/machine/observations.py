@@ -5,7 +5,8 @@ carries every identity and instant that its records need, so that `decide` draws
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from types import MappingProxyType
+from typing import Final, Literal
 
 import attrs
 
@@ -23,15 +24,27 @@ from triolet.ports.identity import (
     Principal,
     RequestId,
     RunId,
+    SequenceNumber,
     TenantId,
 )
 from triolet.ports.language_model import FinishReason
 from triolet.ports.messages import AssistantMessage, Part
 from triolet.ports.outcomes import Outcome
-from triolet.ports.records import AbortReason, ApprovalRules, FailureCode, Limits
+from triolet.ports.records import (
+    AbortReason,
+    ApprovalRules,
+    CompactionFault,
+    Dimension,
+    FailureCode,
+    Limits,
+    RetryRules,
+    Summarise,
+)
 from triolet.ports.strict_json import JsonText
 from triolet.ports.tools import ExecutionClass
 from triolet.ports.usage import Usage
+
+NO_CALLS: Final[Mapping[CallId, int]] = MappingProxyType({})
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -54,7 +67,10 @@ class RunRequested:
     limits: Limits
     approval: ApprovalRules
     drain: Literal["one", "all"]
+    retry: RetryRules
+    summarise: Summarise
     deadline: Instant | None
+    warn_at: Instant | None
     unknown: Literal["result", "wait"]
     structured: bool
     instructions: str
@@ -78,8 +94,67 @@ class ResponseReduced:
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
+class RequestMeasured:
+    """The coming request is about to be made: what it will take, by estimate, and the time. None is not estimated."""
+
+    tokens: int | None
+    cost: int | None
+    at: Instant
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class BudgetRefused:
+    """A budget above the run has not that much left (SEC-012). `node` names it."""
+
+    dimension: Dimension
+    node: str
+    used: int
+    limit: int
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ResultsDue:
+    """Old results are to be shown cleared from here on."""
+
+    covers_through: SequenceNumber
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Summarized:
+    """A summary of the first part of the history was made, by the run's model or by the host."""
+
+    covers_through: SequenceNumber
+    text: str
+    version: str
+    usage: Usage | None = None
+    facts: tuple[str, ...] = ()
+    token_estimate: int | None = None
+    source_digest: Digest | None = None
+    compactor_version: str | None = None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class SummaryFailed:
+    """An attempt at a summary came to nothing."""
+
+    reason: CompactionFault
+    usage: Usage
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ContextFull:
+    """The request is too large and nothing more can be taken away from it."""
+
+    tokens: int
+    limit: int | None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class ModelCallEnded:
-    """A model call ended without a complete response, for a reason of its own."""
+    """A model call ended without a complete response, for a reason of its own.
+
+    `passing` says that the same request may succeed later; `retry_after` is the provider's advice in seconds.
+    """
 
     attempt: int
     model: str
@@ -87,6 +162,9 @@ class ModelCallEnded:
     detail: str
     text: str
     usage: Usage
+    at: Instant
+    passing: bool = False
+    retry_after: float | None = None
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -180,17 +258,20 @@ class CallsEnded:
     """All outcomes that are known and not yet on record, in any order."""
 
     outcomes: Mapping[CallId, Outcome]
+    programmatic: Mapping[CallId, int] = NO_CALLS
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class AnswerJudged:
     """The final answer decoded to `output`, or `problem` says, to the model, why it did not.
 
-    `inputs` were claimed because the run would otherwise stop: with one of them it goes on (RUN-015).
+    `disposition` is what the application says about an answer that decoded. `inputs` were claimed because the run
+    would otherwise stop: with one of them it goes on (RUN-015).
     """
 
     output: JsonText | None
     problem: str | None
+    disposition: JsonText | None = None
     inputs: tuple[Admitted, ...] = ()
     correction: InputId
     at: Instant
@@ -203,12 +284,13 @@ class BudgetSpent:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class InterruptedCall:
-    """A model call that was under way when the run was stopped."""
+    """A model call that was under way when the run was stopped: for the turn, or for a summary of what came before."""
 
     attempt: int
     model: str
     text: str
     usage: Usage
+    summary: bool = False
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -218,12 +300,19 @@ class Stopped:
     cause: AbortReason | Literal["deadline"]
     started: frozenset[CallId] = frozenset()
     outcomes: Mapping[CallId, Outcome] = attrs.field(factory=dict[CallId, Outcome])
+    programmatic: Mapping[CallId, int] = NO_CALLS
     asking: InterruptedCall | None = None
 
 
 Observation = (
     ConversationOpened
     | RunRequested
+    | RequestMeasured
+    | BudgetRefused
+    | ResultsDue
+    | Summarized
+    | SummaryFailed
+    | ContextFull
     | ResponseReduced
     | ModelCallEnded
     | CallsJudged

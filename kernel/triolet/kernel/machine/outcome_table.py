@@ -25,6 +25,7 @@ from triolet.ports.outcomes import (
     ToolRejected,
     ToolUnknownOutcome,
 )
+from triolet.ports.records import Dimension
 from triolet.ports.tools import ExecutionClass
 
 Stop = Literal["cancelled", "timeout", "crashed"]
@@ -69,6 +70,11 @@ def denied(why: Literal["denied", "expired"], reason: str) -> ToolRejected:
 def over_budget(limit: int) -> ToolRejected:
     """The outcome of every call of a batch that would pass the limit on tool calls (RUN-018)."""
     return ToolRejected(reason="budget", detail=f"this run may make {limit} tool calls; answer with what you have")
+
+
+def used_up(dimension: Dimension) -> ToolRejected:
+    """The outcome of every call of a batch whose response reached a limit: its results could not be paid for."""
+    return ToolRejected(reason="budget", detail=f"this run's {dimension} are used up; answer with what you have")
 
 
 FORBIDDEN = ToolRejected(reason="forbidden", detail="tools were forbidden in this turn")

@@ -9,11 +9,12 @@ from typing import Final, Literal
 
 import attrs
 
+from triolet.kernel.machine.compaction import ClearResults, GiveUp, Measured, Summarize, request_key, step
 from triolet.kernel.machine.guards import open_batch, open_run
 from triolet.kernel.machine.state import ConversationState, RunState
 from triolet.ports.admission import InputKind
 from triolet.ports.approval import ApprovalRequest
-from triolet.ports.identity import CallId
+from triolet.ports.identity import CallId, Instant
 from triolet.ports.messages import ToolCall
 from triolet.ports.records import ApprovalDecided, ModelResponded
 from triolet.ports.tools import ExecutionClass
@@ -29,10 +30,23 @@ class Intake:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class AskModel:
-    """Ask a model for the response to `turn`. `forbid_tools` says that a limit allows no more calls."""
+    """Ask a model for the response to `turn`, no earlier than `not_before`.
+
+    `forbid_tools` says that a limit allows no more calls.
+    """
 
     turn: int
     attempt: int
+    forbid_tools: bool
+    not_before: Instant | None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class MeasureRequest:
+    """Take in what waits, then look at the clock, and estimate the request to `turn` if limits depend on its size."""
+
+    turn: int
+    sized: bool
     forbid_tools: bool
     intake: tuple[Intake, ...]
 
@@ -73,7 +87,17 @@ class ReportBudgetSpent:
     """Nothing may follow: the policy is to fail when a limit is reached."""
 
 
-Action = AskModel | JudgeCalls | StartCall | JudgeAnswer | ReportBudgetSpent
+Action = (
+    MeasureRequest
+    | ClearResults
+    | Summarize
+    | GiveUp
+    | AskModel
+    | JudgeCalls
+    | StartCall
+    | JudgeAnswer
+    | ReportBudgetSpent
+)
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -90,11 +114,11 @@ class Plan:
 AT_REST: Final = Plan(actions=())
 
 
-def next_action(state: ConversationState) -> Plan:
-    """What this state calls for."""
+def next_action(state: ConversationState, measured: Measured | None = None) -> Plan:
+    """What this state calls for. `measured` is what is known about the coming request; only a seam looks at it."""
     match state.phase:
         case "seam":
-            return _at_seam(state)
+            return _at_seam(state, measured)
         case "batch":
             return _in_batch(state)
         case "answered":
@@ -119,19 +143,22 @@ def _before_stopping(run: RunState) -> tuple[Intake, ...]:
     return Intake(kind="steering", drain=run.started.drain), Intake(kind="follow-up", drain="one")
 
 
-def _at_seam(state: ConversationState) -> Plan:
+def _at_seam(state: ConversationState, measured: Measured | None) -> Plan:
     run = open_run(state)
-    limit = run.limit_reached
+    limits, limit = run.started.limits, run.limit_reached
     # The second can be where input came in after the answer of the grace turn: there is no turn left for it.
-    if (limit is not None and run.started.limits.exhaustion == "fail") or run.grace_used:
+    if (limit is not None and limits.exhaustion == "fail") or run.grace_used:
         return Plan(actions=(ReportBudgetSpent(),))
-    ask = AskModel(
-        turn=run.turn + 1,
-        attempt=run.attempt + 1,
-        forbid_tools=limit is not None,
-        intake=(Intake(kind="steering", drain=run.started.drain),),
-    )
-    return Plan(actions=(ask,))
+    if measured is None or measured.key != request_key(state):
+        measure = MeasureRequest(
+            turn=run.turn + 1,
+            sized=run.compacting or bool(limits.context_tokens or limits.max_tokens or limits.max_cost),
+            forbid_tools=limit is not None,
+            intake=(Intake(kind="steering", drain=run.started.drain),),
+        )
+        return Plan(actions=(measure,))
+    ask = AskModel(turn=run.turn + 1, attempt=run.attempt + 1, forbid_tools=limit is not None, not_before=run.retry_at)
+    return Plan(actions=(step(state, measured) or ask,))
 
 
 def _in_batch(state: ConversationState) -> Plan:

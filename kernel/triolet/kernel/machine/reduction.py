@@ -136,7 +136,7 @@ class Reduction:
         if self._finish is None:
             raise MalformedResponse(problem="it ended before it was complete")
         calls = tuple(
-            _reduce_call(call_id(run, turn, position), call, cut=self._finish in _CUT)
+            reduce_call(call_id(run, turn, position), call.name, "".join(call.chunks), cut=self._finish in _CUT)
             for position, call in enumerate(self._calls.values())
         )
         message = AssistantMessage(
@@ -172,20 +172,20 @@ class Reduction:
             raise MalformedResponse(problem=f"more than {MAX_CHARACTERS} characters")
 
 
-def _reduce_call(identity: CallId, call: _OpenCall, *, cut: bool) -> ToolCall:
-    raw = "".join(call.chunks)
+def reduce_call(identity: CallId, name: str, raw: str, *, cut: bool = False) -> ToolCall:
+    """One call from the text of its arguments. With `cut` what it lacks cannot be seen in it (RUN-004)."""
     defect: Literal["truncated", "not-json", "not-object"]
     if cut:
         defect = "truncated"
     elif not raw.strip():
         # Several providers send nothing at all for a tool without parameters.
-        return ToolCall(id=identity, name=call.name, arguments=NO_ARGUMENTS)
+        return ToolCall(id=identity, name=name, arguments=NO_ARGUMENTS)
     else:
         try:
             if isinstance(parse(raw), dict):
-                return ToolCall(id=identity, name=call.name, arguments=JsonText(raw))
+                return ToolCall(id=identity, name=name, arguments=JsonText(raw))
             defect = "not-object"
         except InvalidJson:
             defect = "not-json"
     kept = CallDefect(reason=defect, raw=repair(raw[:MAX_RAW]))
-    return ToolCall(id=identity, name=call.name, arguments=NO_ARGUMENTS, defect=kept)
+    return ToolCall(id=identity, name=name, arguments=NO_ARGUMENTS, defect=kept)

@@ -9,12 +9,13 @@ from typing import Literal
 
 from triolet.kernel.machine import outcome_table
 from triolet.kernel.machine.guards import open_run
-from triolet.kernel.machine.observations import AnswerJudged, ModelCallEnded, Stopped
+from triolet.kernel.machine.observations import AnswerJudged, ContextFull, ModelCallEnded, Stopped
 from triolet.kernel.machine.state import CallBatch, ConversationState, RunState
 from triolet.ports.identity import CallId
 from triolet.ports.messages import Text
 from triolet.ports.outcomes import Outcome
 from triolet.ports.records import (
+    CompactionFailed,
     Dimension,
     FailureCode,
     InputTaken,
@@ -36,6 +37,8 @@ def answered(run: RunState, seen: AnswerJudged) -> tuple[Record, ...]:
     if answer.finish == "content-filter":
         return (_failed(run, "model-refused", "the provider's content filter cut the answer"),)
     over = run.exhausted or ("turns" if run.grace_used else None)
+    if over is not None and run.started.limits.exhaustion == "fail":
+        return (exhausted(run, over),)
     if seen.output is not None:
         cut: Literal["stop", "length"] = "length" if answer.finish == "length" else "stop"
         return (
@@ -47,8 +50,11 @@ def answered(run: RunState, seen: AnswerJudged) -> tuple[Record, ...]:
                 finish="budget-exhausted" if over else cut,
                 exhausted=over,
                 output=seen.output,
+                disposition=seen.disposition if over is None and cut == "stop" else None,
             ),
         )
+    if run.grace_used and over == "cost":
+        return (exhausted(run, over),)
     if run.grace_used:
         return (_failed(run, "output-invalid", "the last answer allowed does not match the schema", over),)
     correction = InputTaken(
@@ -76,6 +82,15 @@ def tools_forbidden(run: RunState) -> RunSettled:
     return _failed(run, "tools-forbidden", "the model called a tool in a turn that forbids tools", run.limit_reached)
 
 
+def context_full(run: RunState, seen: ContextFull) -> RunSettled:
+    """A request that nothing makes small enough is not made; both sizes are told (F-032)."""
+    if seen.limit is None:
+        detail = f"the provider refused about {seen.tokens} tokens, and nothing more can be taken away"
+    else:
+        detail = f"the next request takes about {seen.tokens} tokens, the limit is {seen.limit}"
+    return _failed(run, "context-too-large", detail)
+
+
 def model_failed(run: RunState, seen: ModelCallEnded) -> RunSettled:
     """A model call that ended without a response, with no try left."""
     return _failed(run, seen.code, seen.detail)
@@ -93,11 +108,17 @@ def sealed(state: ConversationState, seen: Stopped) -> tuple[Record, ...]:
     run = open_run(state)
     if run.batch is not None:
         return tuple(
-            ToolSettled(call=call.id, outcome=seen.outcomes.get(call.id) or _stopped_call(run.batch, call.id, seen))
+            ToolSettled(
+                call=call.id,
+                outcome=seen.outcomes.get(call.id) or _stopped_call(run.batch, call.id, seen),
+                programmatic=seen.programmatic.get(call.id, 0),
+            )
             for call in run.batch.open
         )
     if seen.asking is None or state.phase != "seam":
         return ()
+    if seen.asking.summary:
+        return (CompactionFailed(run=run.started.run, turn=run.turn + 1, reason="cancelled", usage=seen.asking.usage),)
     interrupted = ModelInterrupted(
         turn=run.turn + 1,
         attempt=seen.asking.attempt,

@@ -11,8 +11,9 @@ from typing import Final, Literal
 import attrs
 
 from triolet.kernel.machine.history import EMPTY, History
+from triolet.kernel.machine.shown import WHOLE, View
 from triolet.ports.approval import ApprovalRequest
-from triolet.ports.identity import CallId, Epoch, SequenceNumber
+from triolet.ports.identity import CallId, Epoch, Instant, SequenceNumber
 from triolet.ports.messages import ToolCall
 from triolet.ports.outcomes import Outcome
 from triolet.ports.records import ApprovalDecided, Dimension, GrantGiven, ModelResponded, RunStarted
@@ -20,7 +21,7 @@ from triolet.ports.strict_json import JsonText
 from triolet.ports.tools import ExecutionClass
 from triolet.ports.usage import UsageTotals
 
-MACHINE_VERSION = 1
+MACHINE_VERSION = 2
 """Changes whenever the same records fold to another state; checkpoints of other versions are ignored."""
 
 Phase = Literal["new", "idle", "opening", "seam", "batch", "answered"]
@@ -32,6 +33,7 @@ before a model request; `batch` has calls without results; `answered` has a resp
 
 
 NOTHING_USED: Final = UsageTotals()
+NOT_WARNED: Final[frozenset[Dimension]] = frozenset()
 NONE_PREPARED: Final[Mapping[CallId, ExecutionClass]] = MappingProxyType({})
 NO_STEPS: Final[Mapping[tuple[CallId, str], JsonText]] = MappingProxyType({})
 NOT_ASKED: Final[Mapping[CallId, ApprovalRequest]] = MappingProxyType({})
@@ -71,17 +73,29 @@ class CallBatch:
 class RunState:
     """The open run. `turn` is the last turn that has a response; `spent` counts calls that may have run.
 
-    `exhausted` is a limit that a batch ran over; using up the turns is not noted, it can be seen. `attempt`
-    counts the tries of the coming turn that ended without a response.
+    `exhausted` is the limit that was run over; using up the turns is not noted, it can be seen. `closing` is the last
+    turn that a reached limit still allows. `warned` are the limits whose use was announced. `attempt` counts the tries
+    of the coming turn that ended without a response, and `retry_at` is when the next one may be made. `failures` counts
+    results in a row that are no success, `result_bytes` the results of the whole run. `overflowed` is the last turn
+    whose request a provider found too large, `compacting` says that the context must shrink before it is asked again,
+    and `summarised` is the last turn for which a summary was made or tried.
     """
 
     started: RunStarted
     epoch: Epoch | None = None
     turn: int = 0
     attempt: int = 0
+    retry_at: Instant | None = None
     usage: UsageTotals = NOTHING_USED
     spent: int = 0
+    failures: int = 0
+    result_bytes: int = 0
     exhausted: Dimension | None = None
+    closing: int | None = None
+    warned: frozenset[Dimension] = NOT_WARNED
+    overflowed: int = 0
+    compacting: bool = False
+    summarised: int = 0
     batch: CallBatch | None = None
     answer: ModelResponded | None = None
 
@@ -92,24 +106,32 @@ class RunState:
 
     @property
     def limit_reached(self) -> Dimension | None:
-        """The soft limit that forbids tools from the next request on, if any (RUN-018, RUN-019)."""
+        """The limit that forbids tools from the next request on, if any (RUN-018, RUN-019)."""
         return self.exhausted or ("turns" if self.over_turns else None)
 
     @property
     def grace_used(self) -> bool:
-        """Whether the one turn beyond the limit has its response."""
-        return self.turn > self.started.limits.max_turns
+        """Whether the last turn that any limit allows has its response."""
+        return self.turn > self.started.limits.max_turns or (self.closing is not None and self.turn >= self.closing)
 
-    def with_batch(self, batch: CallBatch | None, exhausted: Dimension | None) -> "RunState":
+    def with_batch(self, batch: CallBatch | None) -> "RunState":
         """This run with its batch replaced: the step that every call takes, so it is spelt out."""
         return RunState(
             started=self.started,
             epoch=self.epoch,
             turn=self.turn,
             attempt=self.attempt,
+            retry_at=self.retry_at,
             usage=self.usage,
             spent=self.spent,
-            exhausted=exhausted,
+            failures=self.failures,
+            result_bytes=self.result_bytes,
+            exhausted=self.exhausted,
+            closing=self.closing,
+            warned=self.warned,
+            overflowed=self.overflowed,
+            compacting=self.compacting,
+            summarised=self.summarised,
             batch=batch,
             answer=self.answer,
         )
@@ -117,12 +139,13 @@ class RunState:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ConversationState:
-    """A conversation after `sequence` records."""
+    """A conversation after `sequence` records. `view` is what of the history a model is shown."""
 
     phase: Phase = "new"
     sequence: SequenceNumber = SequenceNumber(0)
     epoch: Epoch = Epoch(0)
     history: History = EMPTY
+    view: View = WHOLE
     run: RunState | None = None
     grants: tuple[GrantGiven, ...] = ()
 

@@ -13,9 +13,10 @@ import trio
 from triolet.ports.canonical import encode_text
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.identity import CallId, ConversationId, Instant, Principal, RunId
+from triolet.ports.outcomes import Outcome
 from triolet.ports.strict_json import JsonText, JsonValue, check, parse
 from triolet.ports.text import repair
-from triolet.ports.tool_context import StepRefused, UndeclaredPort
+from triolet.ports.tool_context import CallRefused, StepRefused, UndeclaredPort
 from triolet.ports.tools import Tool
 
 MAX_NOTE = 1_000
@@ -36,10 +37,23 @@ class CallHost(Protocol):
         ...
 
 
+class Calls(Protocol):
+    """Who calls other tools for a handler."""
+
+    async def call(self, name: str, arguments: str) -> Outcome:
+        """Call one."""
+        ...
+
+    def close(self) -> None:
+        """Refuse further calls."""
+        ...
+
+
 class CallContext:
     """One call, seen from inside its handler."""
 
     __slots__ = (
+        "_broker",
         "_capabilities",
         "_host",
         "_names",
@@ -67,6 +81,7 @@ class CallContext:
         capabilities: Capabilities,
         steps: Mapping[tuple[CallId, str], JsonText],
         host: CallHost,
+        broker: Calls | None,
         attempt: int = 1,
     ) -> None:
         self.call = call
@@ -79,6 +94,7 @@ class CallContext:
         self._capabilities = capabilities
         self._steps = steps
         self._host = host
+        self._broker = broker
         self._names: set[str] = set()
         self._over = False
         self._token = trio.lowlevel.current_trio_token()
@@ -105,6 +121,8 @@ class CallContext:
     def close(self) -> None:
         """The handler has ended: whoever still holds this context is heard no more."""
         self._over = True
+        if self._broker is not None:
+            self._broker.close()
 
     def port(self, name: str) -> object:
         """The bound capability of this name."""
@@ -133,6 +151,12 @@ class CallContext:
             raise self._refused(name, "the call has ended")
         await self._host.record_step(self.call, name, text)
         return result
+
+    async def call_tool(self, name: str, arguments: str) -> Outcome:
+        """Call another tool that this one declares."""
+        if self._broker is None:
+            raise CallRefused(tool=self._tool.name, problem="it declares none")
+        return await self._broker.call(name, arguments)
 
     def _refused(self, name: str, problem: str) -> StepRefused:
         return StepRefused(tool=self._tool.name, step=repair(str(name)[:80]), problem=problem)

@@ -16,8 +16,11 @@ from triolet.ports.records.host import (
     ToolCatalogueChanged,
 )
 from triolet.ports.records.model import (
+    BudgetReached,
     BudgetWarned,
     CompactionCreated,
+    CompactionFailed,
+    CompactionFault,
     ModelInterrupted,
     ModelResponded,
     OverflowRetried,
@@ -34,10 +37,12 @@ from triolet.ports.records.run import (
     InputTaken,
     Limits,
     Lineage,
+    RetryRules,
     RunFailure,
     RunSettled,
     RunStarted,
     SkillReference,
+    Summarise,
 )
 from triolet.ports.records.tool import (
     ApprovalDecided,
@@ -62,7 +67,9 @@ Record = (
     | ModelInterrupted
     | OverflowRetried
     | CompactionCreated
+    | CompactionFailed
     | BudgetWarned
+    | BudgetReached
     | CallsDecided
     | ApprovalRequested
     | ApprovalDecided
@@ -94,9 +101,12 @@ __all__ = [
     "ApprovalRequested",
     "ApprovalRules",
     "AttemptStarted",
+    "BudgetReached",
     "BudgetWarned",
     "CallsDecided",
     "CompactionCreated",
+    "CompactionFailed",
+    "CompactionFault",
     "ConversationCreated",
     "Dimension",
     "Exhaustion",
@@ -111,6 +121,7 @@ __all__ = [
     "OperatorActed",
     "OverflowRetried",
     "Record",
+    "RetryRules",
     "RunFailure",
     "RunSettled",
     "RunStarted",
@@ -122,6 +133,7 @@ __all__ = [
     "SubagentJoined",
     "SubagentRequested",
     "SubagentStarted",
+    "Summarise",
     "ToolCatalogueChanged",
     "ToolPrepared",
     "ToolResolved",

@@ -29,16 +29,47 @@ from triolet.ports.usage import UsageTotals
 Exhaustion = Literal["final-answer", "fail"]
 """What a run does when a soft limit is used up: one last turn without tools, or a typed failure."""
 
+Summarise = Literal["model", "host", "never"]
+"""Who makes a summary where pruning old results is not enough: the run's model, the host's compactor, or nobody."""
+
 Dimension = Literal["turns", "tool-calls", "duration", "tokens", "cost", "failures", "result-bytes"]
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Limits:
-    """The finite limits that the machine enforces, as they stood when the run started (RUN-011, RUN-018)."""
+    """The limits that the machine enforces, as they stood when the run started (RUN-011, RUN-018, RUN-025).
+
+    Turns and calls are always finite; None is an explicit absence. `max_tokens` counts input and output of all the
+    run's model calls, `max_cost` their price in millionths of the host's currency. `max_failures` counts results in a
+    row that are no success; `max_result_bytes` the encoded results of the whole run. `context_tokens` bounds one
+    request: what would exceed it is compacted first (RUN-026). Cost is hard; the others end with `exhaustion`.
+    """
 
     max_turns: Annotated[int, Ge(1)]
     max_tool_calls: Annotated[int, Ge(0)]
     exhaustion: Exhaustion
+    max_tokens: Annotated[int, Ge(1)] | None = None
+    max_cost: Annotated[int, Ge(1)] | None = None
+    max_failures: Annotated[int, Ge(1)] | None = None
+    max_result_bytes: Annotated[int, Ge(1)] | None = None
+    context_tokens: Annotated[int, Ge(1)] | None = None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class RetryRules:
+    """How often a turn is tried, and how long the wait before the next try is (F-053).
+
+    The wait is `first_wait` microseconds, doubled with every try up to `longest_wait`, shortened by up to a half so
+    that many runs do not come back at once; a provider's own advice counts where it is longer. A try that would come
+    after the run's deadline is not made.
+    """
+
+    tries: Annotated[int, Ge(1)] = 1
+    first_wait: Annotated[int, Ge(0)] = 0
+    longest_wait: Annotated[int, Ge(0)] = 0
+
+
+ONE_TRY: Final = RetryRules()
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -90,7 +121,8 @@ class RunStarted:
     """A run began, under exactly this definition, limits and authority.
 
     `instructions` are rendered text. `structured` says whether the final answer must decode by a schema.
-    `deadline` is wall-clock and holds for the whole logical run (RUN-030). `unknown` says what an unknown
+    `deadline` is wall-clock and holds for the whole logical run (RUN-030); at `warn_at` most of that time is used
+    (RUN-025). `unknown` says what an unknown
     outcome is: a visible `result`, or a `wait` for its resolution. `drain` says how much steering enters at one seam.
     """
 
@@ -104,7 +136,10 @@ class RunStarted:
     limits: Limits
     approval: ApprovalRules = DENY_AND_WAIT
     drain: Literal["one", "all"] = "all"
+    retry: RetryRules = ONE_TRY
+    summarise: Summarise = "model"
     deadline: Instant | None
+    warn_at: Instant | None = None
     unknown: Literal["result", "wait"]
     structured: bool
     instructions: str

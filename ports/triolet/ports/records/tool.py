@@ -4,7 +4,7 @@ Decides which moments of a call outlive a crash. A call is *decided* once per at
 a handler that may have an effect starts, and *settled* once (TOOL-004, DUR-009).
 """
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import attrs
 
@@ -12,6 +12,7 @@ from triolet.ports.approval import ApprovalRequest
 from triolet.ports.canonical import Digest
 from triolet.ports.identity import AgentId, CallId, GrantId, Instant, Principal, RequestId, RunId
 from triolet.ports.outcomes import Outcome
+from triolet.ports.schema import Ge
 from triolet.ports.strict_json import JsonText
 from triolet.ports.tools import ExecutionClass
 
@@ -78,12 +79,17 @@ class ToolPrepared:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ToolSettled:
-    """A call has its one result. Records of a batch come in declaration order (RUN-006)."""
+    """A call has its one result. Records of a batch come in declaration order (RUN-006).
+
+    `programmatic` counts the calls of other tools that its handler made: they leave no records of their own, and are
+    paid for here (RUN-017).
+    """
 
     kind: ClassVar[str] = "tool_settled"
     version: ClassVar[int] = 1
     call: CallId
     outcome: Outcome
+    programmatic: Annotated[int, Ge(0)] = 0
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)

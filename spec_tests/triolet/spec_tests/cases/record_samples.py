@@ -106,7 +106,9 @@ SAMPLES: Final[tuple[r.Record, ...]] = (
         source_digest=GENESIS,
         compactor_version="3",
     ),
+    r.CompactionFailed(run=RUN, turn=2, reason="empty", usage=_USAGE),
     r.BudgetWarned(dimension="tokens", used=80, limit=100),
+    r.BudgetReached(dimension="tokens", used=101, limit=100, node="tenant t1"),
     r.CallsDecided(turn=1, runnable=(r.RunnableCall(call=CALL, execution="durable"),)),
     r.ApprovalRequested(
         request=ApprovalRequest(

@@ -6,7 +6,7 @@ behind the same names can be judged by the same cases.
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import trio
@@ -14,7 +14,7 @@ import trio
 from triolet.adapters.ids import SequentialIds
 from triolet.adapters.memory import MemoryConversations
 from triolet.adapters.scripted_model import ScriptedModel, ScriptItem
-from triolet.kernel import Agent, Capabilities, Kernel, Policy, RunResult, Tool, Toolkit
+from triolet.kernel import Agent, Capabilities, Kernel, Policy, RetryPolicy, RunResult, Tool, Toolkit
 from triolet.ports.batch import Batch, encode_batch
 from triolet.ports.conversation_store import Address, Appended, Tail, Writer
 from triolet.ports.events import Event
@@ -128,10 +128,13 @@ class Bench:
         return "\n".join(encode_batch(batch).decode() for batch in self.store.batches)
 
 
+ASK_ONCE: Final = Policy(retry=RetryPolicy(tries=1))
+
+
 def text_agent(*tools: Tool[Any, Any], policy: Policy | None = None, **fields: Any) -> Agent[Any, Any]:
-    """An agent from text to text, unless `fields` say otherwise."""
+    """An agent from text to text, unless `fields` say otherwise. Without a policy it asks its model once a turn."""
     given: dict[str, Any] = {"id": "agent", "input": str, "output": str, **fields}
-    return Agent(toolkit=Toolkit(tools), policy=Policy() if policy is None else policy, **given)
+    return Agent(toolkit=Toolkit(tools), policy=ASK_ONCE if policy is None else policy, **given)
 
 
 @asynccontextmanager

@@ -1,0 +1,149 @@
+"""The broker: how a running handler calls other tools (RUN-016, RUN-017).
+
+Decides that a programmatic call takes the way of a direct one, stage by stage, and what is different: it runs under the
+outer call's permit and one at a time, its identity is the outer call's and an index, it is paid for before its handler
+starts, and it leaves no record. What would have to be asked about is rejected, for nothing in a program can wait for a
+person. It decides no budget.
+"""
+
+from typing import Any, Protocol
+
+import trio
+
+from triolet.kernel.agent import Agent
+from triolet.kernel.machine.observations import Forbidden
+from triolet.kernel.machine.outcome_table import denied, over_budget
+from triolet.kernel.machine.plan import JudgeCalls
+from triolet.kernel.machine.reduction import reduce_call
+from triolet.kernel.machine.state import NOT_ANSWERED
+from triolet.kernel.pipeline.authority import Authority
+from triolet.kernel.pipeline.context import CallContext, CallHost
+from triolet.kernel.pipeline.handler import run_handler
+from triolet.kernel.pipeline.judge import judge_with_authority
+from triolet.kernel.pipeline.runnable import Runnable
+from triolet.kernel.runtime import Runtime
+from triolet.ports.approval import ApprovalRequest
+from triolet.ports.identity import CallId, ConversationId, after
+from triolet.ports.outcomes import Outcome
+from triolet.ports.records import RunStarted
+from triolet.ports.tool_context import CallRefused
+from triolet.ports.tools import Tool, Toolkit
+
+_NOBODY_TO_ASK = "the call needs an approval, which a program cannot wait for"
+
+
+class Account(Protocol):
+    """Who pays for programmatic calls."""
+
+    def pay(self, outer: CallId) -> int | None:
+        """Pay for one more call; the limit if there is nothing left to pay with, and None if it is paid."""
+        ...
+
+
+class Broker:
+    """The programmatic calls of one handler. It ends with the handler."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        agent: Agent[Any, Any],
+        started: RunStarted,
+        conversation: ConversationId,
+        *,
+        outer: Tool[Any, Any],
+        call: CallId,
+        account: Account,
+        host: CallHost,
+    ) -> None:
+        if outer.calls is None:
+            raise AssertionError("a tool that declares no calls has no broker")
+        self._toolkit: Toolkit = outer.calls
+        self._runtime = runtime
+        self._agent = agent
+        self._started = started
+        self._conversation = conversation
+        self._outer = outer
+        self._call = call
+        self._account = account
+        self._host = host
+        self._index = 0
+        self._busy = False
+        self._over = False
+
+    def close(self) -> None:
+        """The handler has ended: nobody calls anything for it any more."""
+        self._over = True
+
+    async def call(self, name: str, arguments: str) -> Outcome:
+        """Call a declared tool. Raises `CallRefused`."""
+        if self._over:
+            raise self._refused("its own call has ended")
+        if self._busy:
+            raise self._refused("another of its calls is under way")
+        self._busy = True
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            identity = CallId(f"{self._call}/{self._index}")
+            self._index += 1
+            judged = await self._judged(identity, name, arguments)
+            if not isinstance(judged, Runnable):
+                return judged
+            limit = self._account.pay(self._call)
+            return await self._run(judged) if limit is None else over_budget(limit)
+        finally:
+            self._busy = False
+
+    async def _judged(self, identity: CallId, name: str, arguments: str) -> Runnable | Outcome:
+        call = reduce_call(identity, name, arguments)
+        authority = Authority(self._runtime, self._agent, self._started, self._conversation)
+        action = JudgeCalls(turn=0, calls=(call,), answers=NOT_ANSWERED)
+        judged = (await judge_with_authority(self._toolkit, action, authority))[identity]
+        if isinstance(judged, ApprovalRequest):
+            return denied("denied", _NOBODY_TO_ASK)
+        return denied("denied", judged.reason) if isinstance(judged, Forbidden) else judged
+
+    async def _run(self, runnable: Runnable) -> Outcome:
+        tool, policy = runnable.tool, self._agent.policy
+        seconds = policy.tool_seconds if tool.timeout is None else tool.timeout
+        inner = None
+        if tool.calls is not None:
+            inner = Broker(
+                self._runtime,
+                self._agent,
+                self._started,
+                self._conversation,
+                outer=tool,
+                call=runnable.call.id,
+                account=self._account,
+                host=self._host,
+            )
+        context = CallContext(
+            tool=tool,
+            call=runnable.call.id,
+            run=self._started.run,
+            conversation=self._conversation,
+            principal=self._started.principal,
+            deadline=after(self._runtime.clock.now(), seconds),
+            capabilities=self._runtime.capabilities,
+            steps={},
+            host=self._host,
+            broker=inner,
+        )
+        try:
+            return await run_handler(
+                runnable,
+                context,
+                seconds=seconds,
+                result_bytes=policy.result_bytes,
+                threads=self._runtime.threads,
+                began=_nothing,
+            )
+        finally:
+            context.close()
+
+    def _refused(self, problem: str) -> CallRefused:
+        return CallRefused(tool=self._outer.name, problem=problem)
+
+
+def _nothing() -> None:
+    return None

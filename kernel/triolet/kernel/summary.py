@@ -1,0 +1,244 @@
+"""Making a summary: one metered call of the run's model, or one artifact of the host's compactor (RUN-026).
+
+Decides what a summariser is shown, what policy keeps out of it, and when its answer is none: empty, no smaller than
+what it stands for, or an artifact that is not bound to exactly this range. It records nothing and decides no cut.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import attrs
+import trio
+
+from triolet.kernel.agent import Agent
+from triolet.kernel.machine.compaction import Measured, Summarize
+from triolet.kernel.machine.guards import open_run
+from triolet.kernel.machine.observations import InterruptedCall, Summarized, SummaryFailed
+from triolet.kernel.machine.reduction import Reduction
+from triolet.kernel.machine.shown import shown
+from triolet.kernel.machine.state import ConversationState
+from triolet.kernel.measuring import Meter
+from triolet.kernel.scopes import unwrapped
+from triolet.ports.canonical import Digest, digest, encode, encode_text
+from triolet.ports.compactor import (
+    MAX_FACT,
+    MAX_FACTS,
+    MAX_SUMMARY,
+    CompactionArtifact,
+    CompactionRange,
+    Compactor,
+    CompactorUnavailable,
+)
+from triolet.ports.conversation_store import Address
+from triolet.ports.errors import TrioletError
+from triolet.ports.language_model import LanguageModel, ModelRequest, ModelSettings
+from triolet.ports.messages import (
+    AssistantMessage,
+    Message,
+    Text,
+    ToolMessage,
+    ToolResult,
+    UserMessage,
+    user_text,
+)
+from triolet.ports.outcomes import ToolSuccess, outcome_text
+from triolet.ports.records import CompactionFault
+from triolet.ports.schema import Codec, codec_for
+from triolet.ports.strict_json import JsonValue, parse
+from triolet.ports.text import repair
+from triolet.ports.usage import Usage
+
+SUMMARY_VERSION: Final = "triolet/summary/1"
+"""Names the instructions below and the rules of this module."""
+SUMMARY_TOKENS: Final = 2_048
+"""Output that a summary may take."""
+
+_INSTRUCTIONS: Final = (
+    "You keep notes for an assistant whose context is full. Summarise the conversation so far for it to go on from. "
+    "Keep the user's goals, constraints and decisions, names, numbers, paths and identifiers exactly, what was tried "
+    "with which result, and what is still open. Leave out pleasantries and repetition. Write plain text."
+)
+_REQUEST: Final = "Write the summary of everything above now."
+_NOTHING: Final = Usage()
+
+
+class Summarizer:
+    """One run's way to a summary. `asking` describes the call under way, for whoever has to seal the run."""
+
+    def __init__(
+        self, agent: Agent[Any, Any], model: LanguageModel, compactor: Compactor | None, meter: Meter, address: Address
+    ) -> None:
+        self._agent = agent
+        self._model = model
+        self._compactor = compactor
+        self._meter = meter
+        self._address = address
+        self._reduction: Reduction | None = None
+
+    @property
+    def asking(self) -> InterruptedCall | None:
+        """The model call under way, or None."""
+        if self._reduction is None:
+            return None
+        return InterruptedCall(
+            attempt=1,
+            model=self._model.identity.name,
+            text=self._reduction.text,
+            usage=self._spent(self._reduction),
+            summary=True,
+        )
+
+    async def make(self, state: ConversationState, action: Summarize, measured: Measured) -> Summarized | SummaryFailed:
+        """A summary of the first messages of the history, or why there is none. Errors of the host's code pass."""
+        if action.by == "host" and self._compactor is not None:
+            return await self._ask_host(self._compactor, state, action)
+        return await self._ask_model(state, action, measured)
+
+    async def _ask_model(
+        self, state: ConversationState, action: Summarize, measured: Measured
+    ) -> Summarized | SummaryFailed:
+        run, view = open_run(state), state.view
+        hidden = len(state.history) - action.messages
+        covered = shown(state.history, view)[: -hidden or None]
+        request = ModelRequest(
+            run=run.started.run,
+            turn=action.turn,
+            attempt=1,
+            instructions=_INSTRUCTIONS,
+            messages=(*redacted(covered, self._agent.redact_summary), user_text(_REQUEST)),
+            tool_choice="none",
+            settings=ModelSettings(temperature=self._agent.settings.temperature, max_output_tokens=SUMMARY_TOKENS),
+            purpose="summary",
+        )
+        self._reduction = reduction = Reduction()
+        await trio.lowlevel.checkpoint()
+        try:
+            with unwrapped():
+                async with self._model.stream(request) as parts:
+                    async for part in parts:
+                        reduction.feed(part)
+            text = reduction.close(request.run, action.turn).message.text
+        except TrioletError:
+            # Whatever family it is of, there is no summary; the turn itself is not tried again over that.
+            self._reduction = None
+            return SummaryFailed(reason="model-failed", usage=self._spent(reduction))
+        # Not in a `finally`: on cancellation it says what was under way.
+        self._reduction = None
+        usage = self._meter.priced(reduction.usage or Usage(at_least=True))
+        text = self._filtered(text)
+        fault = self._fault(text, sum(measured.sizes[: action.messages]))
+        if fault is not None:
+            return SummaryFailed(reason=fault, usage=usage)
+        return Summarized(covers_through=action.covers_through, text=text, version=SUMMARY_VERSION, usage=usage)
+
+    async def _ask_host(
+        self, compactor: Compactor, state: ConversationState, action: Summarize
+    ) -> Summarized | SummaryFailed:
+        # Of the log's own messages, not of what an earlier compaction shows of them.
+        messages = redacted(state.history[: action.messages], self._agent.redact_summary)
+        source = CompactionRange(
+            tenant=self._address.tenant,
+            conversation=self._address.conversation,
+            covers_through=action.covers_through,
+            messages=messages,
+            digest=source_digest(messages),
+        )
+        try:
+            artifact = await compactor.compact(source)
+        except CompactorUnavailable:
+            return SummaryFailed(reason="compactor-failed", usage=_NOTHING)
+        if not _is_bound(artifact, source, compactor.version):
+            return SummaryFailed(reason="artifact-refused", usage=_NOTHING)
+        text = self._filtered(artifact.summary)
+        if not text:
+            return SummaryFailed(reason="empty", usage=_NOTHING)
+        return Summarized(
+            covers_through=action.covers_through,
+            text=text,
+            version=artifact.compactor_version,
+            facts=tuple(self._filtered(fact) for fact in artifact.retained_facts),
+            token_estimate=artifact.token_estimate,
+            source_digest=artifact.source_digest,
+            compactor_version=artifact.compactor_version,
+        )
+
+    def _filtered(self, text: str) -> str:
+        redact = self._agent.redact_summary
+        return repair(text if redact is None else redact(text)).strip()
+
+    def _fault(self, text: str, covered: int) -> CompactionFault | None:
+        if not text:
+            return "empty"
+        return "no-smaller" if len(text) > MAX_SUMMARY or self._meter.size(user_text(text)) >= covered else None
+
+    def _spent(self, reduction: Reduction) -> Usage:
+        reported = reduction.usage
+        return self._meter.priced(Usage(at_least=True) if reported is None else attrs.evolve(reported, at_least=True))
+
+
+def source_digest(messages: tuple[Message, ...]) -> Digest:
+    """The digest that binds an artifact to exactly these messages."""
+    return digest("triolet/compaction-source/1", encode(_messages_codec().encode(messages)))
+
+
+def redacted(messages: Sequence[Message], redact: Callable[[str], str] | None) -> tuple[Message, ...]:
+    """The messages with every text as policy allows it in a summary."""
+    if redact is None:
+        return tuple(messages)
+    return tuple(_redacted(message, redact) for message in messages)
+
+
+def _redacted(message: Message, redact: Callable[[str], str]) -> Message:
+    if isinstance(message, UserMessage):
+        parts = tuple(
+            Text(text=repair(redact(part.text))) if isinstance(part, Text) else part for part in message.parts
+        )
+        return UserMessage(parts=parts)
+    if isinstance(message, AssistantMessage):
+        calls = tuple(
+            attrs.evolve(call, arguments=encode_text(_in_json(parse(call.arguments), redact))) for call in message.calls
+        )
+        return AssistantMessage(text=repair(redact(message.text)), reasoning="", calls=calls)
+    return ToolMessage(
+        results=tuple(
+            ToolResult(
+                call=result.call,
+                name=result.name,
+                outcome=ToolSuccess(output=encode_text(repair(redact(outcome_text(result.outcome))))),
+            )
+            for result in message.results
+        )
+    )
+
+
+def _in_json(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
+    if isinstance(value, str):
+        return repair(redact(value))
+    if isinstance(value, list):
+        return [_in_json(item, redact) for item in value]
+    if isinstance(value, dict):
+        return {key: _in_json(item, redact) for key, item in value.items()}
+    return value
+
+
+def _is_bound(artifact: object, source: CompactionRange, version: str) -> bool:
+    """Whether this is an artifact for exactly this range, of the announced version, and within its bounds."""
+    return (
+        isinstance(artifact, CompactionArtifact)
+        and artifact.covers_through == source.covers_through
+        and artifact.source_digest == source.digest
+        and artifact.compactor_version == version
+        and 0 < len(version) <= 200
+        and type(artifact.token_estimate) is int
+        and artifact.token_estimate >= 0
+        and isinstance(artifact.summary, str)
+        and len(artifact.summary) <= MAX_SUMMARY
+        and len(artifact.retained_facts) <= MAX_FACTS
+        and all(isinstance(fact, str) and len(fact) <= MAX_FACT for fact in artifact.retained_facts)
+    )
+
+
+@functools.cache
+def _messages_codec() -> Codec[tuple[Message, ...]]:
+    return codec_for(tuple[Message, ...])
