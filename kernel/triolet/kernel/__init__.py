@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from triolet.kernel.policy import Policy as Policy
     from triolet.kernel.policy import RetryPolicy as RetryPolicy
     from triolet.kernel.preflight import MissingCapabilities as MissingCapabilities
+    from triolet.kernel.programs.code_mode import code_mode as code_mode
+    from triolet.kernel.programs.identifiers import NameCollision as NameCollision
+    from triolet.kernel.programs.report import ProgramFailed as ProgramFailed
+    from triolet.kernel.programs.report import ProgramReport as ProgramReport
     from triolet.kernel.results import Aborted as Aborted
     from triolet.kernel.results import BudgetExhaustedError as BudgetExhaustedError
     from triolet.kernel.results import Completed as Completed
@@ -81,6 +85,7 @@ __all__ = [
     "MachineRefused",
     "MissingCapabilities",
     "ModelFailedError",
+    "NameCollision",
     "NotSuspended",
     "OutputInvalidError",
     "Policy",
@@ -99,6 +104,7 @@ __all__ = [
     "ToolsForbiddenError",
     "UnknownAgent",
     "UnknownGrant",
+    "code_mode",
     "history_is_valid",
     "history_problem",
     "open_kernel",
@@ -106,6 +112,9 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "triolet.kernel.programs.code_mode": ("code_mode",),
+    "triolet.kernel.programs.identifiers": ("NameCollision",),
+    "triolet.kernel.programs.report": ("ProgramFailed", "ProgramReport"),
     "triolet.kernel.offers": ("InputRefused",),
     "triolet.kernel.conversation_opening": ("NotSuspended",),
     "triolet.kernel.agent": ("Agent", "Disposition"),

@@ -33,6 +33,7 @@ def check_assembly(agents: Iterable[Agent[Any, Any]], capabilities: Capabilities
     needs: set[tuple[str, str]] = {(name, "every run") for name in ("conversations", "clock", "ids")}
     for agent in agents:
         needs.update(_needs(agent))
+        needs.update(_not_kept(agent, capabilities))
     bound = {field.name for field in attrs.fields(Capabilities) if getattr(capabilities, field.name) is not None}
     bound.update(f"group {name}" for name in groups)
     missing = tuple(sorted((port, by) for port, by in needs if port not in bound))
@@ -58,6 +59,17 @@ def _needs(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
             yield "inbox", f"tool {tool.name}"
         if tool.group is not None:
             yield f"group {tool.group}", f"tool {tool.name}"
+
+
+def _not_kept(agent: Agent[Any, Any], capabilities: Capabilities) -> Iterator[tuple[str, str]]:
+    for tool in _reachable(agent.toolkit):
+        if tool.check_port is None:
+            continue
+        name, check = tool.check_port
+        port = getattr(capabilities, name)
+        if port is not None:
+            # A bound port that cannot keep what is asked of it is as good as none.
+            yield from ((f"{name} that keeps {problem}", f"tool {tool.name}") for problem in check(port))
 
 
 def _reachable(toolkit: Toolkit) -> Iterator[Tool[Any, Any]]:

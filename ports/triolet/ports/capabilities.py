@@ -9,6 +9,7 @@ import attrs
 from triolet.ports.admission import InputQueue
 from triolet.ports.approval import Approval
 from triolet.ports.authorizer import Authorizer
+from triolet.ports.code_executor import CodeExecutor
 from triolet.ports.compactor import Compactor
 from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.inbox import Inbox
@@ -33,6 +34,7 @@ class Capabilities:
     estimator: TokenEstimator | None = None
     prices: Prices | None = None
     compactor: Compactor | None = None
+    code: CodeExecutor | None = None
 
 
 CAPABILITY_NAMES: frozenset[str] = frozenset(field.name for field in attrs.fields(Capabilities))

@@ -74,7 +74,9 @@ class Tool(Generic[In, Out]):
     `requires` names the capabilities that the handler may ask its context for (CAP-002). `targets` names what a
     call touches, from its input, for approval and authorization. `needs_approval` is a flag or a predicate over
     decoded input. `calls` are other tools that the handler may call while it runs (RUN-016): none of them does more
-    outside than the tool says of itself, and none is durable.
+    outside than the tool says of itself, and none is durable. `only_ephemeral` keeps the tool out of durable
+    assemblies. `check_port` names one of its required capabilities and a pure look at it: what the bound port could
+    not keep, named at assembly (CAP-002).
     """
 
     name: str = attrs.field(validator=_check_name)
@@ -93,6 +95,8 @@ class Tool(Generic[In, Out]):
     redact: Callable[[JsonValue], JsonValue] | None = None
     requires: frozenset[str] = frozenset()
     calls: "Toolkit | None" = attrs.field(default=None, validator=_check_calls)
+    only_ephemeral: bool = False
+    check_port: tuple[str, Callable[[Any], tuple[str, ...]]] | None = None
 
     @property
     def declaration(self) -> ToolDeclaration:

@@ -51,7 +51,8 @@ class Exports:
         return item
 
     def _kinds(self, name: str, function: Any) -> tuple[list[int], list[int]]:
-        typed: Any = wasmtime.Func._from_raw(function)
+        made: Any = wasmtime.Func
+        typed: Any = made._from_raw(function)
         kind: Any = typed.type(self._store)
         takes = [_I64 if str(each) == "i64" else 0 for each in kind.params]
         gives = [_I64 if str(each) == "i64" else 0 for each in kind.results]
@@ -70,12 +71,12 @@ class Exports:
         counts = len(takes), len(gives)
         call, given = _ffi.wasmtime_func_call, results[0].of
         wide = gives == [_I64]
-        make_trap = ctypes.POINTER(_ffi.wasm_trap_t)
+        make_trap: Any = ctypes.POINTER(_ffi.wasm_trap_t)
 
         def bound(*values: int) -> int:
             for place, value in zip(places, values, strict=True):
                 place.i64 = value
-            trap = make_trap()
+            trap: Any = make_trap()
             error = call(context, by_reference, arguments, counts[0], results, counts[1], ctypes.byref(trap))
             if error:
                 raise _error(error)

@@ -8,6 +8,7 @@ trusts nothing that the guest says: lengths are checked before anything is copie
 import json
 import struct
 import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 import wasmtime
@@ -106,7 +107,7 @@ class Guest:
         if self._interrupted:
             raise _Interrupted
 
-    def _guarded(self, action: Any) -> Step:
+    def _guarded(self, action: Callable[[], Step]) -> Step:
         try:
             if self._store is not None:
                 self._arm()
@@ -152,7 +153,7 @@ class Guest:
         self._bridge = {name: self._property(bridge, name) for name in ("take", "settle", "finish", "describe")}
         log = self._property(bridge, "log")
         at = self._f("JS_GetUint8Array", self._context, self._scratch, log)
-        self._log_at = at if at else -1
+        self._log_at = at or -1
         return None
 
     def _evaluate(self) -> Step:

@@ -12,10 +12,11 @@ from typing import Final
 
 import trio
 
+from triolet.adapters.code_pass.driving import drive, settings_of
+from triolet.adapters.code_pass.gate import Gate, refuse_source
+from triolet.adapters.code_pass.scopes import unwrapped
 from triolet.adapters.quickjs_guest.engine import CompiledGuest, GuestMissing
 from triolet.adapters.quickjs_guest.guest import Guest
-from triolet.adapters.quickjs_wasm.driving import Drive, refuse_source, settings_of
-from triolet.adapters.quickjs_wasm.scopes import unwrapped
 from triolet.adapters.quickjs_wasm.worker import ThreadWorker
 from triolet.ports.code_executor import (
     CannotKeep,
@@ -67,16 +68,23 @@ class QuickJsWasm:
     async def _pass(self, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
         guest = Guest(self._compiled.path, settings_of(request))
         worker = ThreadWorker(guest, request.limits.cpu_seconds, self._threads)
-        drive = Drive(request=request, host=host, worker=worker, implementation=NAME, clock=trio.current_time)
+        gate = Gate(
+            request=request,
+            host=host,
+            implementation=NAME,
+            clock=trio.current_time,
+            cpu=lambda: worker.cpu_seconds,
+            logs=worker.logs,
+        )
         result: CodeExecutionResult | None = None
         try:
             with trio.move_on_after(request.limits.wall_seconds), unwrapped():
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(worker.watch)
-                    result = await drive.run()
+                    result = await drive(worker, gate)
                     nursery.cancel_scope.cancel()
             if result is None:
-                drive.stopped("wall-seconds")
+                raise gate.stopped("wall-seconds")
             return result
         finally:
             # The nursery has ended, so no thread is in the guest any more.

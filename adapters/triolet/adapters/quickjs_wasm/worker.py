@@ -85,4 +85,3 @@ class ThreadWorker:
             # It came to rest just before anybody looked.
             return Step("cpu")
         return step
-

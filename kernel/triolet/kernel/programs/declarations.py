@@ -1,7 +1,7 @@
 """TypeScript declarations of tools, for a model to read.
 
-Decides how the JSON that crosses into a handler and out of it is written as a type: what is declared is the encoded side
-of the schemas, and it is documentation only. What TypeScript cannot say is left to the validator where it narrows a
+Decides how the JSON that crosses into a handler and out of it is written as a type: what is declared is the encoded
+side of the schemas, and it is documentation only. What TypeScript cannot say is left to the validator where it narrows a
 type (a pattern, a bound), and refused where it would make the declaration wrong. (CAP-014)
 """
 
@@ -97,9 +97,9 @@ class _Renderer:
                 return " | ".join(map(_literal, cast("list[JsonValue]", value))) or "never"
             case "anyOf" | "oneOf":
                 members = cast("list[JsonValue]", value)
-                return _union([
-                    self.render(member, f"{place}/{kind}/{index}", depth + 1) for index, member in enumerate(members)
-                ])
+                return _union(
+                    [self.render(member, f"{place}/{kind}/{index}", depth + 1) for index, member in enumerate(members)]
+                )
             case _:
                 # What is enumerated needs no type besides.
                 if "enum" in schema or "const" in schema:
@@ -127,7 +127,7 @@ class _Renderer:
             self.render(member, f"{place}/prefixItems/{index}", depth + 1) + ("?" if index >= optional else "")
             for index, member in enumerate(first)
         ]
-        bounded = "items" in schema and rest is False or schema.get("maxItems") == len(first)
+        bounded = ("items" in schema and rest is False) or schema.get("maxItems") == len(first)
         if not bounded:
             items.append(f"...Array<{self.render(rest, f'{place}/items', depth + 1)}>")
         # An optional member needs brackets around a union.

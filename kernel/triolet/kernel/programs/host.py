@@ -6,7 +6,7 @@ RUN-016)
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
@@ -21,23 +21,16 @@ from triolet.ports.outcomes import (
     ToolUnknownOutcome,
     outcome_text,
 )
-from triolet.ports.strict_json import JsonText, parse
+from triolet.ports.strict_json import parse
+from triolet.ports.tool_context import ToolContext
 from triolet.ports.tools import Tool
-
-
-class ProgrammaticCalls(Protocol):
-    """The kernel's broker, seen by one outer call."""
-
-    async def call(self, tool: Tool[Any, Any], arguments: JsonText) -> Outcome:
-        """Make one call under the outer call's permit, through the whole pipeline, and give its outcome."""
-        ...
 
 
 @attrs.define(kw_only=True)
 class BrokerHost:
     """The live host of one pass. `made` lists its calls with their outcomes."""
 
-    broker: ProgrammaticCalls
+    context: ToolContext
     tools: Mapping[tuple[str, str], Tool[Any, Any]]
     made: list[str] = attrs.field(factory=list[str])
 
@@ -47,7 +40,7 @@ class BrokerHost:
         tool = self.tools[call.namespace, call.name]
         # Noted before it runs: a call that is cut short is told as well.
         self.made.append(f"{place}: stopped")
-        outcome = await self.broker.call(tool, call.arguments)
+        outcome = await self.context.call_tool(tool.name, call.arguments)
         self.made[-1] = f"{place}: {outcome.kind}"
         if isinstance(outcome, ToolSuccess):
             return HostResult(value=outcome.output)

@@ -18,26 +18,36 @@ from triolet.ports.errors import Misuse
 _MAX: Final = 80
 _OTHER: Final = re.compile(r"[^A-Za-z0-9_]")
 
-RESERVED: Final = frozenset(
-    # Words of the language, in any mode.
-    "arguments as async await break case catch class const continue debugger default delete do else enum eval export "
-    "extends false finally for from function get if implements import in instanceof interface let new null of package "
-    "private protected public return set static super switch this throw true try typeof undefined var void while with "
-    "yield "
-    # What a realm holds, and what programs of other realms expect to find.
-    "AggregateError Array ArrayBuffer AsyncFunction Atomics BigInt BigInt64Array BigUint64Array Boolean Buffer DataView "
-    "Date Deno DOMException Error EvalError FinalizationRegistry Float16Array Float32Array Float64Array Function "
-    "Infinity Int16Array Int32Array Int8Array Intl InternalError Iterator JSON Map Math NaN Number Object Promise Proxy "
-    "RangeError ReferenceError Reflect RegExp Set SharedArrayBuffer String Symbol SyntaxError ToolError TypeError "
-    "URIError Uint16Array Uint32Array Uint8Array Uint8ClampedArray WeakMap WeakRef WeakSet WebAssembly atob btoa "
-    "clearInterval clearTimeout console crypto decodeURI decodeURIComponent document encodeURI encodeURIComponent "
-    "escape exports fetch gc global globalThis isFinite isNaN module navigator os parseFloat parseInt performance print "
-    "process queueMicrotask require scriptArgs self setInterval setTimeout std structuredClone unescape window "
-    # What objects and promises give a meaning to.
-    "__defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__ __proto__ apply bind call caller constructor "
-    "hasOwnProperty isPrototypeOf length name propertyIsEnumerable prototype then toJSON toLocaleString toString "
-    "valueOf".split()
-)
+_WORDS: Final = """
+arguments as async await break case catch class const continue debugger default delete do else enum eval
+export extends false finally for from function get if implements import in instanceof interface let new null
+of package private protected public return set static super switch this throw true try typeof undefined var
+void while with yield
+"""
+"""Words of the language, in any mode."""
+
+_GLOBALS: Final = """
+AggregateError Array ArrayBuffer AsyncFunction Atomics BigInt BigInt64Array BigUint64Array Boolean Buffer
+DataView Date Deno DOMException Error EvalError FinalizationRegistry Float16Array Float32Array Float64Array
+Function Infinity Int16Array Int32Array Int8Array Intl InternalError Iterator JSON Map Math NaN Number Object
+Promise Proxy RangeError ReferenceError Reflect RegExp Set SharedArrayBuffer String Symbol SyntaxError
+ToolError TypeError URIError Uint16Array Uint32Array Uint8Array Uint8ClampedArray WeakMap WeakRef WeakSet
+WebAssembly atob btoa clearInterval clearTimeout console crypto decodeURI decodeURIComponent document
+encodeURI encodeURIComponent escape exports fetch gc global globalThis isFinite isNaN module navigator os
+parseFloat parseInt performance print process queueMicrotask require scriptArgs self setInterval setTimeout
+std structuredClone unescape window
+"""
+"""What a realm holds, and what programs of other realms expect to find."""
+
+_MEMBERS: Final = """
+__defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__ __proto__ apply bind call caller
+constructor hasOwnProperty isPrototypeOf length name propertyIsEnumerable prototype then toJSON toLocaleString
+toString valueOf
+"""
+"""What objects and promises give a meaning to."""
+
+RESERVED: Final = frozenset(f"{_WORDS} {_GLOBALS} {_MEMBERS}".split())
+"""What no tool is called in a program."""
 
 
 @attrs.define(kw_only=True)
@@ -55,8 +65,10 @@ class NameCollision(Misuse):
 
 
 def identifiers(names: Iterable[str]) -> dict[str, str]:
-    """Each name's identifier, by name. Raises `NameCollision` for a name that is there twice, and ``ValueError`` for
-    an empty one."""
+    """Each name's identifier, by name.
+
+    Raises `NameCollision` for a name that is there twice, and ``ValueError`` for an empty one.
+    """
     given = list(names)
     for name, count in Counter(given).items():
         if not name:

@@ -1,8 +1,8 @@
 """What leaves a pass: one report, one byte budget, one redaction.
 
 Decides what a model may see of a program that ran: its value or what it threw, its logs, how many calls it made, and
-after a failure which ones. Redaction comes first and cutting second, so that no cut leaves half of what should have been
-redacted; logs are cut at the end of a line for the same reason. Results of single calls are not in it. (CAP-016)
+after a failure which ones. Redaction comes first and cutting second, so that no cut leaves half of what should have
+been redacted; logs are cut at the end of a line for the same reason. Results of single calls are not in it. (CAP-016)
 """
 
 from collections.abc import Callable

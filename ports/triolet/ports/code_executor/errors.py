@@ -92,7 +92,7 @@ class ExecutorUnavailable(Unavailable):
 
     implementation: str
     problem: str
-    spent: Spent = Spent()
+    spent: Spent = attrs.field(factory=Spent)
 
     @property
     def message(self) -> str:
