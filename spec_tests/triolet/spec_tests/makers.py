@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from triolet.adapters.memory import MemoryConversations
 from triolet.kernel import open_kernel
 from triolet.ports.conversation_store import Address, ConversationStore
+from triolet.spec_tests.cases.code_executor import ExecutorSubject
 from triolet.spec_tests.cases.conversation_store import StoreSubject
 from triolet.spec_tests.cases.kernel import KernelSubject
 from triolet.spec_tests.cases.language_model import ModelSubject
@@ -67,3 +68,26 @@ async def local_model() -> AsyncGenerator[ModelSubject]:
 
     async with open_local_model() as model:
         yield ModelSubject(port=model, name="triolet.adapters.local_model")
+
+
+@asynccontextmanager
+async def quickjs_wasm() -> AsyncGenerator[ExecutorSubject]:
+    """Programs in QuickJS inside WebAssembly, in this process. Needs the extra ``code``."""
+    from triolet.adapters.quickjs_wasm import open_quickjs_wasm
+
+    async with open_quickjs_wasm() as executor:
+        yield ExecutorSubject(port=executor, posture=dict(executor.implementation.posture.items()))
+
+
+@asynccontextmanager
+async def substitute_executor() -> AsyncGenerator[ExecutorSubject]:
+    """The substitute for tests. It runs no JavaScript and says that it is unisolated."""
+    from triolet.adapters.substitute_executor import SubstituteExecutor
+
+    executor = SubstituteExecutor({})
+    reason = "its programs are Python functions of a test"
+    yield ExecutorSubject(
+        port=executor,
+        declines={"javascript": reason, "isolated": reason},
+        posture=dict(executor.implementation.posture.items()),
+    )

@@ -50,7 +50,7 @@ def settings_of(request: CodeExecutionRequest) -> Settings:
         namespaces={binding.namespace: list(binding.names) for binding in request.bindings},
         memory_bytes=limits.memory_bytes,
         output_bytes=limits.output_bytes,
-        # A call's argument stands behind two numbers; what is longer than anything allowed is not even copied.
+        # A call's argument stands behind two numbers; of what is longer than anything allowed, only so much is read.
         message_bytes=max(limits.result_bytes, limits.argument_bytes) + 64,
     )
 

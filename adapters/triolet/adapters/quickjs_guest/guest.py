@@ -277,8 +277,8 @@ class Guest:
             raise _Unreadable
         (size,) = struct.unpack("<I", self._read(self._scratch, 4))
         if size > self._settings.message_bytes:
-            # What nobody will take need not be copied; its size is what is told.
-            text = " " * (self._settings.message_bytes + 1)
+            # What nobody will take is not copied whole: its beginning, which names the call, is too long as well.
+            text = self._read(at, self._settings.message_bytes + 1).decode("utf-8", "replace")
         else:
             text = self._read(at, size).decode("utf-8", "replace")
         self._f("JS_FreeCString", self._context, at)

@@ -107,8 +107,9 @@ PRELUDE: Final = r"""
   for (const level of ["log", "info", "warn", "error", "debug"]) output[level] = freeze(say.bind(null));
   defineProperty(globalThis, "console", { value: freeze(output) });
   defineProperty(globalThis, "ToolError", { value: ToolError });
-  // Nothing in a bare realm blocks but these two.
+  // What blocks, and what tells the time.
   delete globalThis.Atomics;
+  delete globalThis.performance;
   delete globalThis.SharedArrayBuffer;
   note();
 

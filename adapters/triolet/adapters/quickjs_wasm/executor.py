@@ -62,8 +62,13 @@ class QuickJsWasm:
         if problems:
             raise CannotKeep(implementation=NAME, problems=problems)
         refuse_source(request)
-        async with self._passes:
+        # On behalf of the pass, not of the task: a call of one pass may run another.
+        place = object()
+        await self._passes.acquire_on_behalf_of(place)
+        try:
             return await self._pass(request, host)
+        finally:
+            self._passes.release_on_behalf_of(place)
 
     async def _pass(self, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
         guest = Guest(self._compiled.path, settings_of(request))

@@ -42,8 +42,8 @@ _INTRODUCTION: Final = """\
 Runs one JavaScript program that calls the functions below, and gives back what it returns. `code` is one \
 async function expression, for example: async () => { const a = await ...; return a; }
 Each function takes one JSON object and returns a promise. A call that fails rejects with a ToolError: `tag` and \
-`envelope` say why, and the program may catch it and go on. Calls run one at a time. What is printed with console.log \
-is shown. There are no timers, files, modules and no network; the value has to be JSON, so return only what is needed."""
+`envelope` say why, and the program may catch it and go on. Calls run one at a time. What console.log prints \
+is shown. There are no timers, files or modules and no network. The value has to be JSON: return only what is needed."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)

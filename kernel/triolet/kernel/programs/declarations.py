@@ -1,8 +1,8 @@
 """TypeScript declarations of tools, for a model to read.
 
 Decides how the JSON that crosses into a handler and out of it is written as a type: what is declared is the encoded
-side of the schemas, and it is documentation only. What TypeScript cannot say is left to the validator where it narrows a
-type (a pattern, a bound), and refused where it would make the declaration wrong. (CAP-014)
+side of the schemas, and it is documentation only. What TypeScript cannot say is left to the validator where it narrows
+a type (a pattern, a bound), and refused where it would make the declaration wrong. (CAP-014)
 """
 
 import json
