@@ -1,5 +1,8 @@
 """Every mutant, every suite, and the subjects that have to pass it."""
 
+from tests.mutants.executor_mutants import EXECUTOR_MUTANTS
+from tests.mutants.executor_mutants import Executor as PassingExecutor
+from tests.mutants.executor_mutants import maker_of as executor_maker_of
 from tests.mutants.kernel_asking_mutants import ASKING_MUTANTS
 from tests.mutants.kernel_call_mutants import CALL_MUTANTS
 from tests.mutants.kernel_limit_mutants import LIMIT_MUTANTS
@@ -18,6 +21,7 @@ CONFORMING: dict[str, tuple[Maker, ...]] = {
     "conversation-store": (makers.memory_conversations,),
     # The second is what the mutants are made of; it has to be right before they can be wrong.
     "language-model": (makers.scripted_model, maker_of(Adapter)),
+    "code-executor": (makers.quickjs_wasm, executor_maker_of(PassingExecutor)),
     "kernel": (makers.kernel,),
 }
 
@@ -25,6 +29,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *MODEL_MUTANTS,
     *STORE_MUTANTS,
     *READING_MUTANTS,
+    *EXECUTOR_MUTANTS,
     *RUN_MUTANTS,
     *CALL_MUTANTS,
     *LIMIT_MUTANTS,

@@ -91,3 +91,12 @@ async def substitute_executor() -> AsyncGenerator[ExecutorSubject]:
         declines={"javascript": reason, "isolated": reason},
         posture=dict(executor.implementation.posture.items()),
     )
+
+
+@asynccontextmanager
+async def quickjs_wasm_sandboxed() -> AsyncGenerator[ExecutorSubject]:
+    """The same guest in a child process under bubblewrap. Needs the extra ``code`` and bubblewrap."""
+    from triolet.adapters.quickjs_wasm_sandboxed import open_quickjs_wasm_sandboxed
+
+    async with open_quickjs_wasm_sandboxed() as executor:
+        yield ExecutorSubject(port=executor, posture=dict(executor.implementation.posture.items()))

@@ -1,13 +1,13 @@
 """Engines: how WebAssembly is set up, and the guest compiled once.
 
 Decides bounds that no request may widen: the stack, what memory is reserved, and that a running guest can be
-interrupted. Compiled code is kept in
-this process's memory only, sealed, since whoever could change it would run in here.
+interrupted. Compiled code is kept for as
+long as this process lives, in its memory only and sealed, since whoever could change it would run in here.
 """
 
 import fcntl
-import importlib.metadata
 import os
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +31,9 @@ class GuestMissing(Exception):
 
 def guest_path() -> Path:
     """Where the guest's module is. Raises `GuestMissing`."""
+    # Imported here: the child that only runs guests does without it.
+    import importlib.metadata
+
     try:
         distribution = importlib.metadata.distribution(DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError:
@@ -56,6 +59,18 @@ def new_engine() -> wasmtime.Engine:
     return wasmtime.Engine(config)
 
 
+_SHARED: list["CompiledGuest"] = []
+_COMPILING: Final = threading.Lock()
+
+
+def compiled_guest() -> "CompiledGuest":
+    """The one of this process; the first call compiles it, and it is kept. Raises `GuestMissing`."""
+    with _COMPILING:
+        if not _SHARED:
+            _SHARED.append(CompiledGuest())
+        return _SHARED[0]
+
+
 class CompiledGuest:
     """The guest, compiled for `new_engine`, in a sealed file of this process that has no name anywhere."""
 
@@ -71,7 +86,3 @@ class CompiledGuest:
     def path(self) -> str:
         """Where this process can map it from."""
         return f"/proc/self/fd/{self.descriptor}"
-
-    def close(self) -> None:
-        """Give it back; what is mapped from it stays."""
-        os.close(self.descriptor)

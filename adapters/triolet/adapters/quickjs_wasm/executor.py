@@ -15,7 +15,7 @@ import trio
 from triolet.adapters.code_pass.driving import drive, settings_of
 from triolet.adapters.code_pass.gate import Gate, refuse_source
 from triolet.adapters.code_pass.scopes import unwrapped
-from triolet.adapters.quickjs_guest.engine import CompiledGuest, GuestMissing
+from triolet.adapters.quickjs_guest.engine import CompiledGuest, GuestMissing, compiled_guest
 from triolet.adapters.quickjs_guest.guest import Guest
 from triolet.adapters.quickjs_wasm.worker import ThreadWorker
 from triolet.ports.code_executor import (
@@ -100,14 +100,11 @@ class QuickJsWasm:
 async def open_quickjs_wasm(*, passes: int = 4) -> AsyncGenerator[QuickJsWasm]:
     """Compile the guest, and give an executor of up to `passes` passes at once; others wait for their turn.
 
-    Compiling takes about half a second of a processor, in a thread. Raises `ExecutorUnavailable` if the guest is not
-    installed (``pip install 'triolet[code]'``).
+    Compiling takes about half a second of a processor, in a thread, once in a process. Raises `ExecutorUnavailable` if
+    the guest is not installed (``pip install 'triolet[code]'``).
     """
     try:
-        compiled = await trio.to_thread.run_sync(CompiledGuest)
+        compiled = await trio.to_thread.run_sync(compiled_guest)
     except GuestMissing as error:
         raise ExecutorUnavailable(implementation=NAME, problem=f"{error}; pip install 'triolet[code]'") from error
-    try:
-        yield QuickJsWasm(compiled, passes)
-    finally:
-        compiled.close()
+    yield QuickJsWasm(compiled, passes)

@@ -110,9 +110,10 @@ async def text_is_made_storable(subject: ExecutorSubject) -> None:
 _LANGUAGE: Final = frozenset(
     """
 Object Function Error Iterator Array Map Set WeakMap WeakSet WeakRef FinalizationRegistry Promise Proxy Reflect RegExp
-JSON Math Date String Number Boolean Symbol BigInt ArrayBuffer DataView DOMException DisposableStack AsyncDisposableStack parseInt parseFloat isNaN isFinite
+JSON Math Date String Number Boolean Symbol BigInt ArrayBuffer DataView DOMException
+DisposableStack AsyncDisposableStack parseInt parseFloat isNaN isFinite
 decodeURI decodeURIComponent encodeURI encodeURIComponent escape unescape Infinity NaN undefined globalThis eval
-queueMicrotask atob btoa gc Intl WebAssembly AsyncIterator navigator
+queueMicrotask atob btoa
 files notes console ToolError
 """.split()  # noqa: SIM905 -- a list would take a line for each
 )

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -126,11 +127,17 @@ async def nothing_is_left_of_a_hundred_passes(subject: ExecutorSubject) -> None:
 
 
 async def _one_of_each(subject: ExecutorSubject) -> None:
-    await value_of(subject, "async () => files.read({})")
-    await run(subject, "async () => { throw 1 }")
-    await _stopped(subject, "async () => { for (;;); }", cpu_seconds=0.01)
-    await _stopped(subject, "async () => files.read({})", calls=0)
-    with trio.move_on_after(0.02):
+    # At once, since processes take a while to start.
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(value_of, subject, "async () => files.read({})")
+        nursery.start_soon(run, subject, "async () => { throw 1 }")
+        nursery.start_soon(partial(_stopped, subject, "async () => { for (;;); }", cpu_seconds=0.01))
+        nursery.start_soon(partial(_stopped, subject, "async () => files.read({})", calls=0))
+        nursery.start_soon(_cancelled, subject)
+
+
+async def _cancelled(subject: ExecutorSubject) -> None:
+    with trio.move_on_after(0.1):
         await run(subject, "async () => { await files.hang({}) }")
 
 
