@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from triolet.kernel.programs.identifiers import NameCollision as NameCollision
     from triolet.kernel.programs.report import ProgramFailed as ProgramFailed
     from triolet.kernel.programs.report import ProgramReport as ProgramReport
+    from triolet.kernel.rebuilding import NotCompacted as NotCompacted
     from triolet.kernel.results import Aborted as Aborted
     from triolet.kernel.results import BudgetExhaustedError as BudgetExhaustedError
     from triolet.kernel.results import Completed as Completed
@@ -86,6 +87,7 @@ __all__ = [
     "MissingCapabilities",
     "ModelFailedError",
     "NameCollision",
+    "NotCompacted",
     "NotSuspended",
     "OutputInvalidError",
     "Policy",
@@ -140,6 +142,7 @@ _HOMES: Final = {
         "history_is_valid",
         "history_problem",
     ),
+    "triolet.kernel.rebuilding": ("NotCompacted",),
     "triolet.kernel.preflight": ("MissingCapabilities",),
     "triolet.kernel.results": (
         "DeniedError",

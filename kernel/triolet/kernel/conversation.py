@@ -21,9 +21,11 @@ from triolet.kernel.machine.decision import Refused
 from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.observations import AttemptResumed, GrantEnded, Observation, RunRequested, Stopped
 from triolet.kernel.machine.plan import next_action
+from triolet.kernel.machine.shown import shown
 from triolet.kernel.offers import InputRefused, offered
 from triolet.kernel.policy import AS_DEFINED, Allowance
 from triolet.kernel.preflight import MissingCapabilities
+from triolet.kernel.rebuilding import summary_between_runs
 from triolet.kernel.results import Owner, RunResult, Suspended, result_of
 from triolet.kernel.run_handle import RunHandle
 from triolet.kernel.run_request import request_run
@@ -112,8 +114,13 @@ class Conversation:
 
     @property
     def history(self) -> Sequence[Message]:
-        """What a model would be shown now: an immutable view of what is on record."""
+        """All messages that are on record: an immutable view, whatever was compacted (CAP-007)."""
         return self._journal.state.history
+
+    @property
+    def context(self) -> Sequence[Message]:
+        """What a model would be shown now: the history, or a summary and the rest of it."""
+        return shown(self._journal.state.history, self._journal.state.view)
 
     @property
     def suspended(self) -> Suspended | None:
@@ -243,6 +250,30 @@ class Conversation:
             if all(standing.grant != grant for standing in state.grants):
                 raise UnknownGrant(grant=grant[:200])
             await self._record(GrantEnded(grant=grant, by=self._principal, reason=require_clean(reason, "reason")))
+        finally:
+            self._turnstile.release()
+
+    async def compact(
+        self, agent: Agent[Any, Any], *, model: LanguageModel | None = None, rebuild: bool = False
+    ) -> None:
+        """Show a model a summary of everything but the newest turn from now on; the log keeps it all (CAP-007).
+
+        By the agent's rules about summaries, on the run's model or the host's compactor. With `rebuild` an earlier
+        summary is made again from the log. Raises `NotCompacted`, with nothing recorded; `ConversationBusy` during a
+        run, which compacts by itself, or while another compaction is under way under ``reject``.
+        """
+        await self._enter()
+        try:
+            self._runtime.check_known(agent)
+            made = await summary_between_runs(
+                self._runtime,
+                agent,
+                self._runtime.model_for(agent, model),
+                self._journal.address,
+                self._journal.state,
+                rebuild=rebuild,
+            )
+            await self._record(made)
         finally:
             self._turnstile.release()
 

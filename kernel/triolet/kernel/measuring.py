@@ -4,11 +4,13 @@ Decides how estimates add up: what every request carries once a run, each messag
 result in the place of what it replaces. It decides no limit; without an estimator every message counts as one.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from triolet.kernel.agent import Agent
 from triolet.kernel.machine.compaction import CLEARED_TOKENS, Measured, request_key
 from triolet.kernel.machine.guards import open_run
+from triolet.kernel.machine.history import History
 from triolet.kernel.machine.shown import WHOLE, View
 from triolet.kernel.machine.state import ConversationState
 from triolet.kernel.run_status import run_status
@@ -39,7 +41,14 @@ class Meter:
         key = request_key(state)
         if not sized:
             return Measured(key=key, tokens=0, fixed=0, sizes=_NO_SIZES)
-        history = state.history
+        sizes = self.sizes(state.history)
+        if state.view is not self._view:
+            self._view, self._saved = state.view, self._savings(state.view)
+        fixed = self._fixed_size(state, forbid_tools=forbid_tools)
+        return Measured(key=key, tokens=fixed + self._whole - self._saved, fixed=fixed, sizes=sizes)
+
+    def sizes(self, history: History) -> Sequence[int]:
+        """What each message takes where it is shown in full."""
         if len(self._sizes) > len(history):
             # Another branch of the future: what was measured may never have become true.
             self._sizes, self._whole, self._view = [], 0, WHOLE
@@ -47,10 +56,7 @@ class Meter:
             size = self.size(history[index])
             self._sizes.append(size)
             self._whole += size
-        if state.view is not self._view:
-            self._view, self._saved = state.view, self._savings(state.view)
-        fixed = self._fixed_size(state, forbid_tools=forbid_tools)
-        return Measured(key=key, tokens=fixed + self._whole - self._saved, fixed=fixed, sizes=self._sizes)
+        return self._sizes
 
     def cost(self, tokens: int) -> int | None:
         """What a request of so many tokens costs before its answer; None where nobody has a price."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from triolet.kernel.agent import Agent
 from triolet.kernel.machine.compaction import Measured, Summarize
+from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.observations import (
     InterruptedCall,
     ModelCallEnded,
@@ -69,7 +70,5 @@ class Seam:
         """Make the request that `action` calls for, and observe how it ended."""
         measured = self.measured
         if isinstance(action, Summarize):
-            if measured is None:
-                raise AssertionError("a cut is made on a measurement")
-            return await self._summarizer.make(state, action, measured)
+            return await self._summarizer.make(state, action, open_run(state).started.run, state.view)
         return await self._model_call.ask(state, action, measured if self._sized else None)

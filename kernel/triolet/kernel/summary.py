@@ -4,7 +4,6 @@ Decides what a summariser is shown, what policy keeps out of it, and when its an
 what it stands for, or an artifact that is not bound to exactly this range. It records nothing and decides no cut.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -12,11 +11,10 @@ import attrs
 import trio
 
 from triolet.kernel.agent import Agent
-from triolet.kernel.machine.compaction import Measured, Summarize
-from triolet.kernel.machine.guards import open_run
+from triolet.kernel.machine.compaction import Summarize
 from triolet.kernel.machine.observations import InterruptedCall, Summarized, SummaryFailed
 from triolet.kernel.machine.reduction import Reduction
-from triolet.kernel.machine.shown import shown
+from triolet.kernel.machine.shown import View, shown
 from triolet.kernel.machine.state import ConversationState
 from triolet.kernel.measuring import Meter
 from triolet.kernel.scopes import unwrapped
@@ -32,6 +30,7 @@ from triolet.ports.compactor import (
 )
 from triolet.ports.conversation_store import Address
 from triolet.ports.errors import TrioletError
+from triolet.ports.identity import RunId
 from triolet.ports.language_model import LanguageModel, ModelRequest, ModelSettings
 from triolet.ports.messages import (
     AssistantMessage,
@@ -44,7 +43,7 @@ from triolet.ports.messages import (
 )
 from triolet.ports.outcomes import ToolSuccess, outcome_text
 from triolet.ports.records import CompactionFault
-from triolet.ports.schema import Codec, codec_for
+from triolet.ports.schema import codec_for
 from triolet.ports.strict_json import JsonValue, parse
 from triolet.ports.text import repair
 from triolet.ports.usage import Usage
@@ -61,6 +60,7 @@ _INSTRUCTIONS: Final = (
 )
 _REQUEST: Final = "Write the summary of everything above now."
 _NOTHING: Final = Usage()
+_ROLES: Final[dict[type[Message], str]] = {UserMessage: "user", AssistantMessage: "assistant", ToolMessage: "tool"}
 
 
 class Summarizer:
@@ -89,20 +89,24 @@ class Summarizer:
             summary=True,
         )
 
-    async def make(self, state: ConversationState, action: Summarize, measured: Measured) -> Summarized | SummaryFailed:
-        """A summary of the first messages of the history, or why there is none. Errors of the host's code pass."""
+    async def make(
+        self, state: ConversationState, action: Summarize, run: RunId, view: View
+    ) -> Summarized | SummaryFailed:
+        """A summary of the first messages of the history as `view` shows them, or why there is none.
+
+        Errors of the host's code pass.
+        """
         if action.by == "host" and self._compactor is not None:
             return await self._ask_host(self._compactor, state, action)
-        return await self._ask_model(state, action, measured)
+        return await self._ask_model(state, action, run, view)
 
     async def _ask_model(
-        self, state: ConversationState, action: Summarize, measured: Measured
+        self, state: ConversationState, action: Summarize, run: RunId, view: View
     ) -> Summarized | SummaryFailed:
-        run, view = open_run(state), state.view
         hidden = len(state.history) - action.messages
         covered = shown(state.history, view)[: -hidden or None]
         request = ModelRequest(
-            run=run.started.run,
+            run=run,
             turn=action.turn,
             attempt=1,
             instructions=_INSTRUCTIONS,
@@ -127,7 +131,7 @@ class Summarizer:
         self._reduction = None
         usage = self._meter.priced(reduction.usage or Usage(at_least=True))
         text = self._filtered(text)
-        fault = self._fault(text, sum(measured.sizes[: action.messages]))
+        fault = self._fault(text, sum(self._meter.sizes(state.history)[: action.messages]))
         if fault is not None:
             return SummaryFailed(reason=fault, usage=usage)
         return Summarized(covers_through=action.covers_through, text=text, version=SUMMARY_VERSION, usage=usage)
@@ -177,9 +181,15 @@ class Summarizer:
         return self._meter.priced(Usage(at_least=True) if reported is None else attrs.evolve(reported, at_least=True))
 
 
-def source_digest(messages: tuple[Message, ...]) -> Digest:
-    """The digest that binds an artifact to exactly these messages."""
-    return digest("triolet/compaction-source/1", encode(_messages_codec().encode(messages)))
+def source_digest(messages: Sequence[Message]) -> Digest:
+    """The digest that binds an artifact to exactly these messages.
+
+    Over the canonical JSON of a list with an object for each message: its encoding, and its role.
+    """
+    rows: list[JsonValue] = [
+        {"role": _ROLES[type(message)], "message": codec_for(type(message)).encode(message)} for message in messages
+    ]
+    return digest("triolet/compaction-source/1", encode(rows))
 
 
 def redacted(messages: Sequence[Message], redact: Callable[[str], str] | None) -> tuple[Message, ...]:
@@ -237,8 +247,3 @@ def _is_bound(artifact: object, source: CompactionRange, version: str) -> bool:
         and len(artifact.retained_facts) <= MAX_FACTS
         and all(isinstance(fact, str) and len(fact) <= MAX_FACT for fact in artifact.retained_facts)
     )
-
-
-@functools.cache
-def _messages_codec() -> Codec[tuple[Message, ...]]:
-    return codec_for(tuple[Message, ...])

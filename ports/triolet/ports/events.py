@@ -10,11 +10,11 @@ from typing import Literal
 import attrs
 
 from triolet.ports.approval import ApprovalRequest
-from triolet.ports.identity import AgentId, CallId, ConversationId, Instant, Principal, RunId
+from triolet.ports.identity import AgentId, CallId, ConversationId, Instant, Principal, RunId, SequenceNumber
 from triolet.ports.language_model import FinishReason
 from triolet.ports.messages import Part, ToolCall
 from triolet.ports.outcomes import Outcome
-from triolet.ports.records import Dimension, RunFailure, RunSettled
+from triolet.ports.records import CompactionFault, Dimension, RunFailure, RunSettled
 from triolet.ports.usage import Usage, UsageTotals
 
 EVENT_VERSION = 1
@@ -99,13 +99,17 @@ class TurnEnded(RunEvent):
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class TurnInterrupted(RunEvent):
-    """Semantic: a model call ended without a complete response."""
+    """Semantic: a try ended without a complete response; what was streamed of it does not count (F-053).
+
+    `retry_at` is when the turn is tried again; None says that it is not, or not because of a wait.
+    """
 
     kind: Literal["turn-interrupted"] = "turn-interrupted"
     turn: int
     attempt: int
     reason: str
     usage: Usage
+    retry_at: Instant | None
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -206,7 +210,59 @@ class ApprovalGiven(RunEvent):
     reason: str
 
 
-SemanticEvent = RunBegan | InputEntered | TurnEnded | TurnInterrupted | CallEnded | ApprovalAsked | ApprovalGiven
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class BudgetNearlyUsed(RunEvent):
+    """Semantic: most of a limit is used, announced once per dimension (RUN-025)."""
+
+    kind: Literal["budget-nearly-used"] = "budget-nearly-used"
+    dimension: Dimension
+    used: int
+    limit: int
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class BudgetExhausted(RunEvent):
+    """Semantic: a limit is reached; at most one more turn follows (RUN-011). `node` is the budget that refused."""
+
+    kind: Literal["budget-exhausted"] = "budget-exhausted"
+    dimension: Dimension
+    used: int
+    limit: int
+    node: str | None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ContextCompacted(RunEvent):
+    """Semantic: from here on a model is shown less of the history; the log keeps it all (CAP-007)."""
+
+    kind: Literal["context-compacted"] = "context-compacted"
+    turn: int
+    form: Literal["clear-tool-results", "summarize"]
+    covers_through: SequenceNumber
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class CompactionGaveUp(RunEvent):
+    """Semantic: an attempt at a summary came to nothing, and the history stands."""
+
+    kind: Literal["compaction-gave-up"] = "compaction-gave-up"
+    turn: int
+    reason: CompactionFault
+
+
+SemanticEvent = (
+    RunBegan
+    | InputEntered
+    | TurnEnded
+    | TurnInterrupted
+    | CallEnded
+    | ApprovalAsked
+    | ApprovalGiven
+    | BudgetNearlyUsed
+    | BudgetExhausted
+    | ContextCompacted
+    | CompactionGaveUp
+)
 LiveEvent = TurnBegan | TextDelta | ReasoningDelta | CallBegan | CallProgressed
 TerminalEvent = RunCompleted | RunFailed | RunInterrupted | RunSuspended
 Event = SemanticEvent | LiveEvent | TerminalEvent | Gap

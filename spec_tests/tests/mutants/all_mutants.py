@@ -4,7 +4,9 @@ from tests.mutants.executor_mutants import EXECUTOR_MUTANTS
 from tests.mutants.executor_mutants import Executor as PassingExecutor
 from tests.mutants.executor_mutants import maker_of as executor_maker_of
 from tests.mutants.kernel_asking_mutants import ASKING_MUTANTS
+from tests.mutants.kernel_budget_mutants import BUDGET_MUTANTS
 from tests.mutants.kernel_call_mutants import CALL_MUTANTS
+from tests.mutants.kernel_context_mutants import CONTEXT_MUTANTS
 from tests.mutants.kernel_limit_mutants import LIMIT_MUTANTS
 from tests.mutants.kernel_run_mutants import RUN_MUTANTS
 from tests.mutants.kernel_steering_mutants import STEERING_MUTANTS
@@ -35,4 +37,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *LIMIT_MUTANTS,
     *ASKING_MUTANTS,
     *STEERING_MUTANTS,
+    *BUDGET_MUTANTS,
+    *CONTEXT_MUTANTS,
 )

@@ -180,7 +180,7 @@ def asks_the_model_again(patches: Patches) -> None:
         async def asking(self: Any, opening: Any, **options: Any) -> None:
             if isinstance(opening, AttemptResumed):
                 request = ModelRequest(run=self._run, turn=1, attempt=2, instructions="", messages=())
-                async with self._model_call._model.stream(request):
+                async with self._seam._model_call._model.stream(request):
                     pass
             await original(self, opening, **options)
 

@@ -89,7 +89,7 @@ def records_results_as_they_end(patches: Patches) -> None:
     """Results are recorded in the order in which the handlers ended."""
 
     def settle(_: Any) -> Any:
-        def as_ended(state: Any, outcomes: Any) -> Any:
+        def as_ended(state: Any, outcomes: Any, _: Any) -> Any:
             done = len(state.run.batch.outcomes)
             fresh = list(outcomes.items())[done:]
             return tuple(ToolSettled(call=call, outcome=outcome) for call, outcome in fresh)
@@ -105,8 +105,8 @@ def records_whole_batches_only(patches: Patches) -> None:
     """No result is recorded before the last one is there."""
 
     def settle(original: Any) -> Any:
-        def all_or_none(state: Any, outcomes: Any) -> Any:
-            records = original(state, outcomes)
+        def all_or_none(state: Any, outcomes: Any, programmatic: Any) -> Any:
+            records = original(state, outcomes, programmatic)
             return records if len(records) == len(state.run.batch.open) else ()
 
         return all_or_none
@@ -119,9 +119,9 @@ def spreads_failures(patches: Patches) -> None:
     """Where one call of a batch breaks, all of them have."""
 
     def settle(original: Any) -> Any:
-        def spread(state: Any, outcomes: Any) -> Any:
+        def spread(state: Any, outcomes: Any, programmatic: Any) -> Any:
             broken = [each for each in outcomes.values() if isinstance(each, ToolDefect)]
-            return original(state, dict.fromkeys(outcomes, broken[0]) if broken else outcomes)
+            return original(state, dict.fromkeys(outcomes, broken[0]) if broken else outcomes, programmatic)
 
         return spread
 
@@ -166,9 +166,12 @@ def trusts_calls_of_cut_responses(patches: Patches) -> None:
     """Calls of a response that was cut by length run if they look whole."""
 
     def reduce(original: Any) -> Any:
-        return lambda identity, call, *, cut: original(identity, call, cut=False)
+        def trusting(identity: Any, name: str, raw: str, *, cut: bool) -> Any:
+            return original(identity, name, raw, cut=False)
 
-    patches.wrap("triolet.kernel.machine.reduction._reduce_call", reduce)
+        return trusting
+
+    patches.wrap("triolet.kernel.machine.reduction.reduce_call", reduce)
 
 
 @kernel_mutant("RUN-004")
@@ -212,7 +215,7 @@ def mends_arguments(patches: Patches) -> None:
 
         return mended
 
-    patches.wrap("triolet.kernel.machine.reduction._reduce_call", reduce)
+    patches.wrap("triolet.kernel.machine.reduction.reduce_call", reduce)
 
 
 @kernel_mutant("TOOL-001")
@@ -235,7 +238,12 @@ def numbers_calls_as_providers_do(patches: Patches) -> None:
 @kernel_mutant("TOOL-002")
 def redacts_nothing(patches: Patches) -> None:
     """A tool's redaction is not asked."""
-    patches.wrap("triolet.kernel.pipeline.settle._redacted", lambda _: lambda tool, encoded: encoded)
+
+    def settle(original: Any) -> Any:
+        return lambda tool, output, limit: original(attrs.evolve(tool, redact=None), output, limit)
+
+    patches.wrap("triolet.kernel.pipeline.handler.settle_output", settle)
+    patches.wrap("triolet.kernel.pipeline.handler.settle_exception", settle)
 
 
 @kernel_mutant("TOOL-002")

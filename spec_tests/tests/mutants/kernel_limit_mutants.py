@@ -92,8 +92,8 @@ def gives_no_grace_turn(patches: Patches) -> None:
     """Used-up turns end the run at once."""
 
     def at_seam(original: Any) -> Any:
-        def strict(state: Any) -> Any:
-            return Plan(actions=(ReportBudgetSpent(),)) if state.run.over_turns else original(state)
+        def strict(state: Any, measured: Any) -> Any:
+            return Plan(actions=(ReportBudgetSpent(),)) if state.run.over_turns else original(state, measured)
 
         return strict
 

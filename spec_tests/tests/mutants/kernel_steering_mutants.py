@@ -184,8 +184,8 @@ def never_says_what_entered(patches: Patches) -> None:
 
 def _intake_at_seam(patches: Patches, change: Any) -> None:
     def at_seam(original: Any) -> Any:
-        def changed(state: Any) -> Any:
-            plan = original(state)
+        def changed(state: Any, measured: Any) -> Any:
+            plan = original(state, measured)
             actions = tuple(
                 attrs.evolve(each, intake=change(each.intake)) if hasattr(each, "intake") else each
                 for each in plan.actions

@@ -4,10 +4,11 @@ Decides what has to hold (CONF-001): a conforming subject passes every case; eve
 it violates, by a case that cites it; every case, for each ID that it cites, catches a mutant that violates that ID.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import trio
@@ -20,6 +21,10 @@ from triolet.spec_tests.suite import LIFETIME, Suite
 
 _REAL_TIME = frozenset({"code-executor"})
 """Suites whose subjects work in threads or processes of their own."""
+_MISFIT: Final = re.compile(
+    r"takes .*positional argument|missing \d+ required .*argument|unexpected keyword argument|has no attribute"
+)
+"""What Python says of a replacement that was written for another signature: such a mutant is caught for nothing."""
 
 
 @attrs.frozen(kw_only=True)
@@ -62,6 +67,11 @@ class Matrix:
                 f"mutant {mutant.name} is not caught by any case that cites {requirement}"
                 for requirement in mutant.violates
                 if not self.catches(mutant, requirement)
+            ]
+            found += [
+                f"mutant {mutant.name} does not fit what it changes: {reason}"
+                for reason in self.verdicts[mutant.name].failed.values()
+                if _MISFIT.search(reason)
             ]
         for suite in self.suites:
             found += self._weak_cases(suite)

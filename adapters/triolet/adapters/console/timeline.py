@@ -17,9 +17,13 @@ from triolet.adapters.console.visible import visible_line
 from triolet.ports.events import (
     ApprovalAsked,
     ApprovalGiven,
+    BudgetExhausted,
+    BudgetNearlyUsed,
     CallBegan,
     CallEnded,
     CallProgressed,
+    CompactionGaveUp,
+    ContextCompacted,
     Event,
     Gap,
     InputEntered,
@@ -113,6 +117,17 @@ class Timeline:
             case ApprovalGiven():
                 because = f" · {visible_line(event.reason)}" if event.reason else ""
                 self._row(event.verdict, (f"by {event.by.name} ({event.source}){because}", "dim"))
+            case BudgetNearlyUsed():
+                self._row("budget", (f"{event.dimension}: {event.used:,} of {event.limit:,} used", "yellow"))
+            case BudgetExhausted():
+                self._row("budget", (f"{event.dimension} used up: {event.used:,} of {event.limit:,}", _PROBLEM_STYLE))
+            case ContextCompacted():
+                how = (
+                    "old results are cleared" if event.form == "clear-tool-results" else "earlier turns are summarised"
+                )
+                self._row("compacts", (how, "dim"))
+            case CompactionGaveUp():
+                self._row("compacts", (f"no summary: {event.reason}", _PROBLEM_STYLE))
             case RunCompleted() | RunFailed() | RunInterrupted() | RunSuspended():
                 self.terminal = event
                 self._run_ends(event)

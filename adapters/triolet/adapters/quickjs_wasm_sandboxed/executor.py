@@ -1,8 +1,8 @@
 """The CodeExecutor over a child process under bubblewrap.
 
 Decides nothing that the executor in this process does not: the guest, the gate and the limits are the same. What is
-added is a second wall: were the WebAssembly engine itself at fault, the program would be in a process that has no network,
-no file, no other process and a bounded address space, and that ends with a kill. (CAP-015, SEC-010)
+added is a second wall: were the WebAssembly engine itself at fault, the program would be in a process that has no
+network, no file, no other process and a bounded address space, and that ends with a kill. (CAP-015, SEC-010)
 """
 
 from collections.abc import AsyncGenerator

@@ -107,7 +107,8 @@ def view_after(state: ConversationState, record: CompactionCreated) -> View:
     if covered is None or not is_boundary(history, covered):
         return view
     if record.form == "summarize":
-        if record.summary is None or covered <= view.summarised:
+        # One that covers the same again takes the place of the one before.
+        if record.summary is None or covered < view.summarised:
             return view
         return view.with_summary(record.summary, record.retained_facts, covered)
     return view.with_cleared(history, covered) if covered > max(view.cleared, view.summarised) else view

@@ -67,10 +67,10 @@ def results_due(state: ConversationState, seen: ResultsDue) -> Decision:
 
 
 def summarized(state: ConversationState, seen: Summarized) -> Decision:
-    """A summary takes the place of what it covers, if that is whole turns and more than was covered before."""
+    """A summary takes the place of what it covers, if that is whole turns and no less than was covered before."""
     covered = state.history.covered_by(seen.covers_through)
-    if covered is None or not is_boundary(state.history, covered) or covered <= state.view.summarised:
-        return Refused(problem="a summary covers whole turns, and more than the one before it")
+    if covered is None or not is_boundary(state.history, covered) or covered < state.view.summarised:
+        return Refused(problem="a summary covers whole turns, and no less than the one before it")
     run = state.run
     created = CompactionCreated(
         run=None if run is None else run.started.run,

@@ -9,7 +9,11 @@ from triolet.kernel.machine.state import ConversationState
 from triolet.ports.events import (
     ApprovalAsked,
     ApprovalGiven,
+    BudgetExhausted,
+    BudgetNearlyUsed,
     CallEnded,
+    CompactionGaveUp,
+    ContextCompacted,
     InputEntered,
     RunBegan,
     RunCompleted,
@@ -25,6 +29,10 @@ from triolet.ports.identity import Instant
 from triolet.ports.records import (
     ApprovalDecided,
     ApprovalRequested,
+    BudgetReached,
+    BudgetWarned,
+    CompactionCreated,
+    CompactionFailed,
     InputTaken,
     ModelInterrupted,
     ModelResponded,
@@ -71,7 +79,38 @@ def event_of(
                 attempt=record.attempt,
                 reason=record.reason,
                 usage=record.usage,
+                retry_at=record.retry_at,
             )
+        case BudgetWarned():
+            return BudgetNearlyUsed(
+                trace=trace,
+                sequence=sequence,
+                at=at,
+                dimension=record.dimension,
+                used=record.used,
+                limit=record.limit,
+            )
+        case BudgetReached():
+            return BudgetExhausted(
+                trace=trace,
+                sequence=sequence,
+                at=at,
+                dimension=record.dimension,
+                used=record.used,
+                limit=record.limit,
+                node=record.node,
+            )
+        case CompactionCreated():
+            return ContextCompacted(
+                trace=trace,
+                sequence=sequence,
+                at=at,
+                turn=record.turn,
+                form=record.form,
+                covers_through=record.covers_through,
+            )
+        case CompactionFailed():
+            return CompactionGaveUp(trace=trace, sequence=sequence, at=at, turn=record.turn, reason=record.reason)
         case ToolSettled():
             batch = open_batch(before)
             return CallEnded(

@@ -2,10 +2,13 @@
 
 from typing import Final
 
+from triolet.spec_tests.cases.kernel.accounting import ACCOUNTING
 from triolet.spec_tests.cases.kernel.approving import APPROVING
 from triolet.spec_tests.cases.kernel.assembling import ASSEMBLING
 from triolet.spec_tests.cases.kernel.authorizing import AUTHORIZING
+from triolet.spec_tests.cases.kernel.budgets import BUDGETS
 from triolet.spec_tests.cases.kernel.calls import CALLS
+from triolet.spec_tests.cases.kernel.contexts import CONTEXTS
 from triolet.spec_tests.cases.kernel.cutting import CUTTING
 from triolet.spec_tests.cases.kernel.interpreting import INTERPRETING
 from triolet.spec_tests.cases.kernel.limits import LIMITS
@@ -13,6 +16,7 @@ from triolet.spec_tests.cases.kernel.nesting import NESTING
 from triolet.spec_tests.cases.kernel.ordering import ORDERING
 from triolet.spec_tests.cases.kernel.outcomes import OUTCOMES
 from triolet.spec_tests.cases.kernel.pairing import PAIRING
+from triolet.spec_tests.cases.kernel.programs import PROGRAMS
 from triolet.spec_tests.cases.kernel.schemas import SCHEMAS
 from triolet.spec_tests.cases.kernel.setting import KernelSubject
 from triolet.spec_tests.cases.kernel.showing import SHOWING
@@ -24,7 +28,7 @@ __all__ = ["KERNEL", "KernelSubject"]
 
 KERNEL: Final = Suite(
     port="kernel",
-    version=1,
+    version=2,
     subject=KernelSubject,
     verbs=("__call__",),
     cases=(
@@ -43,5 +47,9 @@ KERNEL: Final = Suite(
         *SUSPENDING,
         *AUTHORIZING,
         *STEERING,
+        *PROGRAMS,
+        *CONTEXTS,
+        *BUDGETS,
+        *ACCOUNTING,
     ),
 )
