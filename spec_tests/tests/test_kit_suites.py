@@ -6,6 +6,7 @@ import pytest
 
 from triolet.ports.records import RECORD_TYPES
 from triolet.spec_tests import (
+    CODE_EXECUTOR,
     CONVERSATION_STORE,
     KERNEL,
     LANGUAGE_MODEL,
@@ -22,6 +23,7 @@ from triolet.spec_tests.cases.record_samples import SAMPLES
 _SUBJECTS: tuple[tuple[Suite[Any], Maker], ...] = (
     (CONVERSATION_STORE, makers.memory_conversations),
     (LANGUAGE_MODEL, makers.scripted_model),
+    (CODE_EXECUTOR, makers.quickjs_wasm),
     (KERNEL, makers.kernel),
 )
 

@@ -91,6 +91,8 @@ __all__ = [
     "NotSuspended",
     "OutputInvalidError",
     "Policy",
+    "ProgramFailed",
+    "ProgramReport",
     "RetryPolicy",
     "RunAbortedError",
     "RunError",

@@ -19,8 +19,6 @@ from triolet.spec_tests.running import CaseRun, run_case
 from triolet.spec_tests.subject import Maker
 from triolet.spec_tests.suite import LIFETIME, Suite
 
-_REAL_TIME = frozenset({"code-executor"})
-"""Suites whose subjects work in threads or processes of their own."""
 _MISFIT: Final = re.compile(
     r"takes .*positional argument|missing \d+ required .*argument|unexpected keyword argument|has no attribute"
 )
@@ -138,8 +136,8 @@ def _judge(suite: Suite[Any], maker: Maker, requirements: tuple[str, ...] | None
     for case in suite.cases:
         if requirements is not None and not {*requirements} & {*case.requirements, *suite.lifetime}:
             continue
-        # A clock that jumps makes whatever hangs end at once; where programs run outside, it would end them as well.
-        clock = None if suite.port in _REAL_TIME else MockClock(autojump_threshold=0)
+        # A clock that jumps makes whatever hangs end at once.
+        clock = None if suite.real_time else MockClock(autojump_threshold=0)
         run: CaseRun = trio.run(partial(run_case, suite, case, maker), clock=clock)
         if run.row.status == "failed":
             failed[case.name] = run.row.reason

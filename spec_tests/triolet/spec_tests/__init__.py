@@ -4,6 +4,7 @@ Everything named here is public; modules below are not, but for the makers in `t
 stand-ins beside them, and the vectors, which are read as files.
 """
 
+from triolet.spec_tests.cases.code_executor import CODE_EXECUTOR, ExecutorSubject
 from triolet.spec_tests.cases.conversation_store import CONVERSATION_STORE, StoreSubject
 from triolet.spec_tests.cases.kernel import KERNEL, KernelSubject
 from triolet.spec_tests.cases.language_model import (
@@ -41,6 +42,7 @@ from triolet.spec_tests.suites import SUITES
 
 __all__ = [
     "CATALOGUE",
+    "CODE_EXECUTOR",
     "CONVERSATION_STORE",
     "KERNEL",
     "LANGUAGE_MODEL",
@@ -55,6 +57,7 @@ __all__ = [
     "Certificate",
     "CoverageRow",
     "Declared",
+    "ExecutorSubject",
     "InvalidSelection",
     "KernelSubject",
     "Maker",

@@ -40,7 +40,8 @@ class Suite(Generic[S]):
     """The cases of a port. `version` changes whenever a case is added, removed, or judges otherwise.
 
     `subject` is the class of subject that the cases take; `verbs` are what the port must have; `traits` is what a
-    subject may decline. `lifetime` are the requirements that hold if closing leaves nothing running.
+    subject may decline. `lifetime` are the requirements that hold if closing leaves nothing running. With `real_time`
+    the cases wait for processes of the system, so no clock may be made to jump.
     """
 
     port: str
@@ -50,6 +51,7 @@ class Suite(Generic[S]):
     cases: tuple[Case[S], ...]
     traits: tuple[str, ...] = ()
     lifetime: tuple[str, ...] = ("CAP-001",)
+    real_time: bool = False
 
     def __attrs_post_init__(self) -> None:
         known = {*self.subject.lever_names(), *self.traits}

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from triolet.adapters.quickjs_guest.framing import HEADER, BadMessage, framed, length_of, message_of
@@ -50,7 +51,7 @@ class _Serving:
             if answer is None:
                 return
             call, good, text = int(answer["call"]), bool(answer["good"]), str(answer["text"])
-            step = self._driven(lambda call=call, good=good, text=text: self._guest.resume(call, good, text))
+            step = self._driven(partial(self._guest.resume, call, good, text))
 
     def _driven(self, action: Callable[[], Step]) -> Step:
         self._running.set()

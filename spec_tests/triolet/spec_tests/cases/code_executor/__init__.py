@@ -19,4 +19,5 @@ CODE_EXECUTOR: Final = Suite(
     verbs=("implementation", "check", "execute"),
     cases=(*ENDING, *CALLING, *BOUNDING, *STOPPING, *CAGING),
     traits=TRAITS,
+    real_time=True,
 )
