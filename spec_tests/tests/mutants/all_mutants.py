@@ -8,6 +8,7 @@ from tests.mutants.kernel_budget_mutants import BUDGET_MUTANTS
 from tests.mutants.kernel_call_mutants import CALL_MUTANTS
 from tests.mutants.kernel_context_mutants import CONTEXT_MUTANTS
 from tests.mutants.kernel_limit_mutants import LIMIT_MUTANTS
+from tests.mutants.kernel_program_mutants import PROGRAM_MUTANTS
 from tests.mutants.kernel_run_mutants import RUN_MUTANTS
 from tests.mutants.kernel_steering_mutants import STEERING_MUTANTS
 from tests.mutants.model_mutants import MODEL_MUTANTS, Adapter, maker_of
@@ -32,6 +33,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *STORE_MUTANTS,
     *READING_MUTANTS,
     *EXECUTOR_MUTANTS,
+    *PROGRAM_MUTANTS,
     *RUN_MUTANTS,
     *CALL_MUTANTS,
     *LIMIT_MUTANTS,

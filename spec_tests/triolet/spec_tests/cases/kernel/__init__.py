@@ -10,6 +10,7 @@ from triolet.spec_tests.cases.kernel.budgets import BUDGETS
 from triolet.spec_tests.cases.kernel.calls import CALLS
 from triolet.spec_tests.cases.kernel.contexts import CONTEXTS
 from triolet.spec_tests.cases.kernel.cutting import CUTTING
+from triolet.spec_tests.cases.kernel.generating import GENERATING
 from triolet.spec_tests.cases.kernel.interpreting import INTERPRETING
 from triolet.spec_tests.cases.kernel.limits import LIMITS
 from triolet.spec_tests.cases.kernel.nesting import NESTING
@@ -48,6 +49,7 @@ KERNEL: Final = Suite(
         *AUTHORIZING,
         *STEERING,
         *PROGRAMS,
+        *GENERATING,
         *CONTEXTS,
         *BUDGETS,
         *ACCOUNTING,
