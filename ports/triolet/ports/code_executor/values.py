@@ -65,7 +65,7 @@ def _check_names(_: object, field: "attrs.Attribute[Any]", value: str | tuple[st
     if len(names) > MAX_BINDINGS or len(set(names)) < len(names):
         raise ValueError(f"{field.name}: at most {MAX_BINDINGS} distinct names")
     for name in names:
-        if not re.match(_IDENTIFIER, name):
+        if not re.fullmatch(_IDENTIFIER[1:-1], name):
             raise ValueError(f"{field.name}: a name is a letter or _, then up to 99 of A-Z a-z 0-9 _")
 
 

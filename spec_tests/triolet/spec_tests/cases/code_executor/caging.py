@@ -21,7 +21,7 @@ REACH: Final = """async () => {
     file: [async () => (await import('fs')).readFileSync('PATH', 'utf8'), () => require('fs').readFileSync('PATH', 'utf8'),
            async () => (await import('std')).loadFile('PATH'), () => std.loadFile('PATH'), () => read('PATH'),
            () => Deno.readTextFileSync('PATH'), async () => (await import('file://PATH')).default],
-    network: [async () => (await fetch('http://127.0.0.1:PORT/')).status,
+    network: [async () => (await fetch('http://127.0.0.1:PORT/', {signal: AbortSignal.timeout(300)})).status,
               async () => { const net = await import('net'); return new Promise((good, bad) => {
                 const to = net.connect(PORT, '127.0.0.1', () => { to.destroy(); good('yes') });
                 to.on('error', bad) }) },
