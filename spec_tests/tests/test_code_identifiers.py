@@ -146,7 +146,7 @@ def test_cap_014_what_cannot_be_said_is_refused(name: str) -> None:
 
 
 def test_cap_014_a_declaration_is_bounded() -> None:
-    wide = {"type": "object", "properties": {f"name_{n}": {"type": "string"} for n in range(2_000)}}
+    wide: dict[str, Any] = {"type": "object", "properties": {f"name_{n}": {"type": "string"} for n in range(2_000)}}
     with pytest.raises(UnrenderableSchema, match=str(MAX_TYPE)):
         type_of(raw_codec(wide, "t"), "t")
 

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -140,14 +141,14 @@ def test_conf_005_the_attacks_succeed_in_a_plain_process(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("case", CODE_EXECUTOR.cases, ids=str)
-async def test_the_sandboxed_executor_keeps_its_promise(case: Case[object]) -> None:
+async def test_the_sandboxed_executor_keeps_its_promise(case: Case[Any]) -> None:
     ran = await run_case(CODE_EXECUTOR, case, makers.quickjs_wasm_sandboxed, limit=60)
     ran.require()
     assert ran.row.status == "passed", ran.row.reason
 
 
 @pytest.mark.parametrize("case", CODE_EXECUTOR.cases, ids=str)
-async def test_the_substitute_keeps_what_it_promises(case: Case[object]) -> None:
+async def test_the_substitute_keeps_what_it_promises(case: Case[Any]) -> None:
     ran = await run_case(CODE_EXECUTOR, case, makers.substitute_executor)
     ran.require()
     assert ran.row.status in ("passed", "not-applicable"), ran.row.reason
@@ -184,6 +185,10 @@ async def test_a_childs_view_of_the_machine() -> None:
     assert done.stdout.decode().strip() == "['LC_CTYPE', 'PWD'] False False False [(1, 'lo')] True False"
 
 
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def test_a_hundred_passes_hold_nothing() -> None:
     """Counted: threads and descriptors after 100 passes of every kind of end are those from before."""
     async with open_quickjs_wasm() as executor:
@@ -197,7 +202,7 @@ async def test_a_hundred_passes_hold_nothing() -> None:
                 with trio.move_on_after(0.01 if number % 4 == 2 else 30):
                     with suppress(LimitExceeded):
                         await executor.execute(CodeExecutionRequest(source=source, limits=limits), Host())
-            return threading.active_count(), len(os.listdir("/proc/self/fd"))
+            return threading.active_count(), descriptors()
 
         before = await passes(8)
         started = time.monotonic()
