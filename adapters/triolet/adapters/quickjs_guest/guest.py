@@ -16,6 +16,7 @@ import wasmtime
 from triolet.adapters.quickjs_guest.calling import Exports
 from triolet.adapters.quickjs_guest.engine import new_engine
 from triolet.adapters.quickjs_guest.prelude import PRELUDE
+from triolet.adapters.quickjs_guest.realm import Realm, written_parts
 from triolet.adapters.quickjs_guest.steps import Settings, Step
 from triolet.adapters.quickjs_guest.wasi import refusals
 
@@ -52,14 +53,20 @@ class _Unreadable(Exception):
 class Guest:
     """A realm with one program. Not safe for two threads at once."""
 
-    def __init__(self, compiled: str, settings: Settings) -> None:
+    def __init__(self, compiled: str, settings: Settings, realm: Realm | None = None) -> None:
         self.engine = new_engine()
         self._settings = settings
         self._compiled = compiled
         self._log_at = -1
         self._promise = _UNDEFINED
         self._store: Any = None
+        self._realm = realm
         self._interrupted = False
+
+    @property
+    def realm(self) -> Realm | None:
+        """The realm that this guest began as."""
+        return self._realm
 
     def start(self) -> Step:
         """Set the realm up, evaluate the program, and drive it to its first rest."""
@@ -69,7 +76,10 @@ class Guest:
         """Settle a call with JSON text and drive the program to its next rest."""
 
         def settle() -> Step:
-            arguments = (self._int(call), self._int(int(good)), self._string(text))
+            said = self._string(text)
+            if _tag(said) == _EXCEPTION:
+                return Step("memory")
+            arguments = (self._int(call), self._int(int(good)), said)
             if _tag(self._invoke(self._bridge["settle"], *arguments)) == _EXCEPTION:
                 return self._thrown(self._exception())
             return self._drive()
@@ -131,21 +141,36 @@ class Guest:
             instance = wasmtime.Instance(store, module, refusals(store, module))
         self._exports = Exports(store, instance)
         self._memory = self._exports.memory()
-        self._f("_initialize")
-        self._runtime = self._f("JS_NewRuntime")
+        if self._realm is None:
+            self._realm = self._prepared()
+        else:
+            self._become(self._realm)
+        self._runtime, self._context, self._scratch = self._realm[:3]
         held = self._memory.size(store) * _PAGE
         self._f("JS_SetMemoryLimit", self._runtime, max(_PAGE, self._settings.memory_bytes - held))
-        self._context = self._f("JS_NewContext", self._runtime)
-        if not self._context:
-            return Step("memory")
-        # Two words of scratch: an argument vector of up to three values, and places for lengths.
-        self._scratch = self._allocate(64)
-        return self._open_bridge() or self._evaluate()
+        return self._open_bridge(self._realm.make) or self._evaluate()
 
-    def _open_bridge(self) -> Step | None:
+    def _prepared(self) -> Realm:
+        self._f("_initialize")
+        runtime = self._f("JS_NewRuntime")
+        self._context = self._f("JS_NewContext", runtime)
+        # An argument vector of up to three values, and places for lengths.
+        self._scratch = self._allocate(64)
         make = self._eval(PRELUDE, "bridge", 0)
-        if _tag(make) == _EXCEPTION:
-            return Step("memory")
+        if not self._context or _tag(make) == _EXCEPTION:
+            raise _Unreadable
+        pages = self._memory.size(self._store)
+        parts = written_parts(self._read(0, pages * _PAGE))
+        return Realm(runtime, self._context, self._scratch, make, pages, parts)
+
+    def _become(self, realm: Realm) -> None:
+        missing = realm.pages - self._memory.size(self._store)
+        if missing > 0:
+            self._memory.grow(self._store, missing)
+        for at, data in realm.parts:
+            self._memory.write(self._store, data, at)
+
+    def _open_bridge(self, make: int) -> Step | None:
         manifest = self._parsed(json.dumps(self._settings.namespaces))
         bridge = self._invoke(make, manifest, self._int(self._settings.output_bytes))
         if _tag(bridge) == _EXCEPTION:
@@ -300,6 +325,22 @@ class Guest:
         if at < 0 or size < 0 or at + size > self._memory.data_len(self._store):
             raise _Unreadable
         return bytes(self._memory.read(self._store, at, at + size))
+
+
+_REALMS: Final[dict[str, Realm]] = {}
+
+
+def prepared_realm(compiled: str) -> Realm:
+    """The realm that every guest compiled there begins as; made once in a process, before any program ran."""
+    realm = _REALMS.get(compiled)
+    if realm is None:
+        first = Guest(compiled, Settings("async () => 1", {}, 64 << 20, 0, _PAGE))
+        step = first.start()
+        first.close()
+        if step.kind != "returned" or first.realm is None:
+            raise RuntimeError(f"the guest does not start: {step.kind} {step.text[:80]}")
+        realm = _REALMS.setdefault(compiled, first.realm)
+    return realm
 
 
 def _tag(value: int) -> int:

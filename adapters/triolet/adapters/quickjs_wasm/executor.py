@@ -16,7 +16,7 @@ from triolet.adapters.code_pass.driving import drive, settings_of
 from triolet.adapters.code_pass.gate import Gate, refuse_source
 from triolet.adapters.code_pass.scopes import unwrapped
 from triolet.adapters.quickjs_guest.engine import CompiledGuest, GuestMissing, compiled_guest
-from triolet.adapters.quickjs_guest.guest import Guest
+from triolet.adapters.quickjs_guest.guest import Guest, prepared_realm
 from triolet.adapters.quickjs_wasm.worker import ThreadWorker
 from triolet.ports.code_executor import (
     CannotKeep,
@@ -48,6 +48,7 @@ class QuickJsWasm:
 
     def __init__(self, compiled: CompiledGuest, passes: int) -> None:
         self._compiled = compiled
+        self._realm = prepared_realm(compiled.path)
         self._passes = trio.CapacityLimiter(passes)
         self._threads = trio.CapacityLimiter(passes)
         self.implementation = Implementation(name=NAME, version=version("wasmtime"), posture=_POSTURE)
@@ -71,7 +72,7 @@ class QuickJsWasm:
             self._passes.release_on_behalf_of(place)
 
     async def _pass(self, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
-        guest = Guest(self._compiled.path, settings_of(request))
+        guest = Guest(self._compiled.path, settings_of(request), self._realm)
         worker = ThreadWorker(guest, request.limits.cpu_seconds, self._threads)
         gate = Gate(
             request=request,
