@@ -5,12 +5,14 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test mutants docs check clean
+.PHONY: help venv demo test mutants sweep eval docs check clean
 
 help:
 	@echo "make demo    run an agent on a real folder, with a language model inside this machine"
 	@echo "make test    run the tests"
 	@echo "make mutants show which requirement is held by which deliberately wrong adapter or kernel"
+	@echo "make eval    how much a summary keeps of what matters, by the model inside this machine (minutes)"
+	@echo "make sweep   cancel work at every await of the kernel, and say how many there are (ARGS=--write pins them)"
 	@echo "make docs    write the generated files anew: coverage table, certificate schema, vectors"
 	@echo "make check   format, lint, types (mypy, pyright), import layers, code blocks of the docs"
 	@echo "make venv    only set up .venv (the targets above do it by themselves)"
@@ -29,6 +31,12 @@ test: venv
 
 mutants: venv
 	@.venv/bin/python -W error -m tests.mutants $(ARGS)
+
+eval: venv
+	@.venv/bin/python spec_tests/evaluation/compaction_quality.py $(ARGS)
+
+sweep: venv
+	@.venv/bin/python -W error -m tests.await_sweep $(ARGS)
 
 docs: venv
 	@.venv/bin/python tools/make_generated.py $(ARGS)

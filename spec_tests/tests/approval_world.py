@@ -175,6 +175,32 @@ class SlowInputs(MemoryInputs):
         await trio.lowlevel.checkpoint()
 
 
+class Deaf(MemoryInputs):
+    """A queue that does not hear so many times: it hangs, or is away."""
+
+    def __init__(self, times: int, *, hangs: bool) -> None:
+        super().__init__()
+        self.times = times
+        self.hangs = hangs
+        self.reverted = 0
+
+    async def mark_joined(self, address: Address, inputs: tuple[InputId, ...]) -> None:
+        await self._hear()
+        await super().mark_joined(address, inputs)
+
+    async def revert(self, address: Address) -> None:
+        self.reverted += 1
+        await self._hear()
+        await super().revert(address)
+
+    async def _hear(self) -> None:
+        if self.times:
+            self.times -= 1
+            if self.hangs:
+                await trio.sleep_forever()
+            raise Gone
+
+
 class FunctionDesk(AwayDesk):
     """A desk that does what a function does."""
 

@@ -201,7 +201,7 @@ def script(*turns: Turn | Callable[[ModelRequest], Turn], **options: Any) -> Scr
 class Paced:
     """A scripted model that lets other tasks run before each part and on both ways out, as a network does."""
 
-    def __init__(self, *turns: Turn) -> None:
+    def __init__(self, *turns: Turn | Callable[[ModelRequest], Turn]) -> None:
         self._model = ScriptedModel(turns)
 
     @property

@@ -194,7 +194,7 @@ class Scene:
 
 def limiters(kernel: Kernel) -> list[trio.CapacityLimiter]:
     runtime: Runtime = kernel._runtime
-    return [runtime.threads, *runtime.groups.values()]
+    return [runtime.threads.limiter, *runtime.groups.values()]
 
 
 CALLS = turn("Let me.", call("look"), call("act"), call("work"), call("nope"), call("look"), call("work"))

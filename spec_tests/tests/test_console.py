@@ -178,7 +178,14 @@ def test_a_second_try_does_not_look_like_the_first_ones_text() -> None:
         [
             make(TurnBegan, turn=1, attempt=1),
             make(TextDelta, turn=1, attempt=1, text="half an ans"),
-            make(TurnInterrupted, turn=1, attempt=1, reason="model-unavailable", usage=Usage(at_least=True)),
+            make(
+                TurnInterrupted,
+                turn=1,
+                attempt=1,
+                reason="model-unavailable",
+                usage=Usage(at_least=True),
+                retry_at=None,
+            ),
             make(TurnBegan, turn=1, attempt=2),
             make(TextDelta, turn=1, attempt=2, text="whole"),
             make(TurnEnded, turn=1, text="whole", calls=(), finish="length", usage=_USAGE),
@@ -292,7 +299,7 @@ def _hostile(poison: str) -> list[Event]:
         make(CallEnded, turn=1, call=_CALL.id, tool=poison, outcome=ToolSuccess(output=json_poison)),
         make(CallEnded, turn=1, call=spoilt.id, tool=poison, outcome=ToolRejected(reason="denied", detail=poison)),
         make(CallEnded, turn=1, call=spoilt.id, tool=poison, outcome=ToolFailure(type=poison, payload=json_poison)),
-        make(TurnInterrupted, turn=2, attempt=1, reason=poison, usage=Usage()),
+        make(TurnInterrupted, turn=2, attempt=1, reason=poison, usage=Usage(), retry_at=None),
         make(ApprovalAsked, request=_asked(poison)),
         make(
             ApprovalGiven,

@@ -11,7 +11,9 @@ from typing_extensions import get_protocol_members
 from triolet.ports import (
     admission,
     approval,
+    artifact_store,
     authorizer,
+    budget,
     capabilities,
     code_executor,
     compactor,
@@ -19,6 +21,7 @@ from triolet.ports import (
     inbox,
     language_model,
     prices,
+    secrets,
     sources,
     token_estimator,
 )
@@ -38,6 +41,9 @@ _PORTS = {
     "estimator": token_estimator.TokenEstimator,
     "prices": prices.Prices,
     "compactor": compactor.Compactor,
+    "artifacts": artifact_store.ArtifactStore,
+    "secrets": secrets.SecretResolver,
+    "budgets": budget.Budgets,
 }
 _PARTS: dict[str, Any] = {
     **{name: port for name, port in _PORTS.items() if name != "inputs"},

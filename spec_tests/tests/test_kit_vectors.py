@@ -58,6 +58,7 @@ def test_logs_fold_from_their_bytes() -> None:
             batch = decode_batch(body)
             assert encode_batch(batch) == body
             state, tail = fold(batch.records, state), tail_after(tail, body, len(batch.records))
+            assert log_vectors.waits(state) == row["waits"]
             assert {"sequence": tail.sequence, "digest": tail.digest} == row["tail"]
             assert log_vectors.summary(state) == row["state"], log["name"]
             assert log_vectors.actions(state) == row["next"], log["name"]

@@ -449,8 +449,14 @@ class _Honest(RuleBasedStateMachine):
         # DUR-009: from `ToolPrepared` on nobody who was not there can say that nothing happened.
         if self.state.phase != "batch":
             return
-        rows = [row for record in self.log if isinstance(record, CallsDecided) for row in record.runnable]
-        executions = {row.call: row.execution for row in rows}
+        # Under the class that it had when it was prepared: a later attempt may have judged it otherwise.
+        decided_as: dict[CallId, ExecutionClass] = {}
+        executions: dict[CallId, ExecutionClass] = {}
+        for seen in self.log:
+            if isinstance(seen, CallsDecided):
+                decided_as.update({row.call: row.execution for row in seen.runnable})
+            elif isinstance(seen, ToolPrepared):
+                executions.update({call: decided_as[call] for call in seen.calls})
         for record in decided(self.state, Stopped(cause="lost")):
             if isinstance(record, ToolSettled):
                 execution = executions.get(record.call) if record.call in open_batch(self.state).prepared else None

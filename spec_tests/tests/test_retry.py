@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from tests.kernel_world import World, one_agent, talker
+from tests.kernel_world import START, World, one_agent, talker
 from triolet.adapters.scripted_model import Turn, call, text, turn
 from triolet.kernel import Agent, Completed, Failed, InvalidAgent, Policy, RetryPolicy, tool
 from triolet.ports.events import TextDelta, TurnInterrupted
@@ -56,6 +56,8 @@ async def test_f_053_no_try_after_the_callers_deadline(world: World, autojump_cl
     async with one_agent(world, agent, down()) as (kernel, model):
         result = await kernel.run(agent, "go")
     assert isinstance(result, Failed)
+    [request] = model.requests
+    assert request.deadline == START + 400_000
     # Not waited for in vain: the next try would come after the deadline, and that is known at once.
     assert (result.error.failure.code, len(model.requests), trio.current_time()) == ("model-unavailable", 1, 0)
 

@@ -117,6 +117,7 @@ async def test_run_and_stream_are_one_interpreter(
         "model_responded": "turn-ended",
         "model_interrupted": "turn-interrupted",
         "tool_settled": "call-ended",
+        "budget_warned": "budget-nearly-used",
     }
     assert shown == [kinds[record.kind] for record in world.records() if record.kind in kinds]
     streamed.check()

@@ -9,19 +9,14 @@ import attrs
 import pytest
 import trio
 import trio.testing
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.kernel_world import World, one_agent, shown_outcomes, talker
+from tests.kernel_world import World, one_agent, talker
+from tests.tool_outcome_of import SECRET, Full, outcome_of
 from triolet.adapters.scripted_model import call, raw, turn
-from triolet.kernel import InvalidAgent, Policy, Tool, ToolContext, tool
+from triolet.kernel import Policy, ToolContext, tool
 from triolet.kernel.machine.outcome_table import stopped
-from triolet.kernel.machine.reduction import MAX_CALLS
-from triolet.kernel.pipeline.settle import settle_output
-from triolet.ports.batch import BATCH_LIMITS
-from triolet.ports.language_model import CallOpened, Finished, ModelRequest
+from triolet.ports.language_model import CallOpened, Finished
 from triolet.ports.outcomes import (
-    Outcome,
     ToolDefect,
     ToolFailure,
     ToolInvalidInput,
@@ -29,50 +24,19 @@ from triolet.ports.outcomes import (
     ToolUnknownOutcome,
     outcome_text,
 )
-from triolet.ports.schema import Ge, codec_for
-from triolet.ports.strict_json import JsonText, JsonValue, parse
+from triolet.ports.schema import Ge
+from triolet.ports.strict_json import JsonText, JsonValue
 from triolet.ports.tools import ExecutionClass
 
 RAN: list[Any] = []
-SECRET = "s3cr3t"
+
+
 CLASSES: tuple[ExecutionClass, ...] = ("readonly", "idempotent", "durable", "uncertain")
 
 
 @pytest.fixture(autouse=True)
 def _nothing_ran() -> None:
     RAN.clear()
-
-
-async def outcome_of(
-    world: World, used: Tool[Any, Any], arguments: Any = "{}", policy: Policy | None = None, name: str | None = None
-) -> Outcome:
-    """The outcome of one call, which the model's next request shows as it is on record."""
-    agent = talker(used, policy=policy)
-    requests: list[ModelRequest] = []
-
-    def done(request: ModelRequest) -> Any:
-        requests.append(request)
-        return turn("Done.")
-
-    async with one_agent(world, agent, turn(call(name or used.name, arguments)), done) as (kernel, _):
-        result = await kernel.run(agent, "go")
-    assert result.output == "Done."
-    [outcome] = world.outcomes()
-    assert shown_outcomes(requests[0]) == [outcome]
-    if isinstance(outcome, ToolSuccess):
-        parse(outcome.output)
-    return outcome
-
-
-# --- the table ----------------------------------------------------------------------------------------
-
-
-@attrs.define(kw_only=True)
-class Full(Exception):
-    """Declared."""
-
-    free: int
-    note: str = ""
 
 
 @tool(failures=[Full])
@@ -204,9 +168,6 @@ async def test_a_handler_that_ends_in_spite_of_its_deadline_has_its_result(
     assert await outcome_of(world, finish) == ToolSuccess(output=JsonText('"finished"'))
 
 
-# --- what models send ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -292,9 +253,6 @@ async def test_ten_megabytes_of_arguments_that_fit_a_response_are_judged_like_an
 ) -> None:
     assert isinstance(await outcome_of(world, act, {"what": "x" * 2_000_000}), ToolSuccess)
     assert len(RAN[0][0]) == 2_000_000
-
-
-# --- what handlers return (F-006) -----------------------------------------------------------------------
 
 
 @attrs.frozen
@@ -388,126 +346,3 @@ async def test_an_output_that_breaks_its_schema_is_a_defect(
     outcome = await outcome_of(world, give)
     assert isinstance(outcome, ToolDefect)
     assert outcome.reason == "output"
-
-
-# --- redaction (TOOL-002) -------------------------------------------------------------------------------
-
-
-def hide(value: JsonValue) -> JsonValue:
-    return json.loads(json.dumps(value).replace(SECRET, "***"))  # type: ignore[no-any-return]
-
-
-async def test_results_are_redacted_before_anything_sees_them(
-    world: World, autojump_clock: trio.testing.MockClock
-) -> None:
-    @tool(redact=hide, failures=[Full])
-    async def tell(fail: bool) -> dict[str, str]:
-        """Tell."""
-        if fail:
-            raise Full(free=1, note=SECRET)
-        return {SECRET: f"it is {SECRET}"}
-
-    agent = talker(tell)
-    calls = turn(call("tell", {"fail": False}), call("tell", {"fail": True}))
-    async with one_agent(world, agent, calls, turn("Done.")) as (kernel, model), kernel.stream(agent, "go") as handle:
-        events = [event async for event in handle]
-    assert [outcome.kind for outcome in world.outcomes()] == ["success", "failure"]
-    for place in (world.records(), events, model.requests[1].messages[:]):
-        assert SECRET not in str(place)
-
-
-@pytest.mark.parametrize("fail", [False, True])
-@pytest.mark.parametrize("fault", [KeyError(SECRET), RecursionError(), "NaN", "bytes"])
-async def test_a_redaction_that_breaks_hides_everything_and_ends_only_the_call(
-    world: World, autojump_clock: trio.testing.MockClock, fail: bool, fault: Any
-) -> None:
-    def broken(_: JsonValue) -> JsonValue:
-        if isinstance(fault, Exception):
-            raise fault
-        return {"NaN": float("nan"), "bytes": b"x"}[fault]  # type: ignore[return-value]
-
-    @tool(redact=broken, failures=[Full])
-    async def tell() -> str:
-        """Tell."""
-        if fail:
-            raise Full(free=1, note=SECRET)
-        return SECRET
-
-    outcome = await outcome_of(world, tell)
-    assert isinstance(outcome, ToolDefect)
-    assert SECRET not in str(world.records())
-
-
-# --- bounds (RUN-022) -----------------------------------------------------------------------------------
-
-
-async def test_run_022_an_oversized_result_is_an_envelope_with_head_tail_and_size(
-    world: World, autojump_clock: trio.testing.MockClock
-) -> None:
-    @tool
-    async def give() -> str:
-        """Give."""
-        return "head " + "x" * 100_000 + " tail"
-
-    outcome = await outcome_of(world, give, policy=Policy(result_bytes=1_000))
-    assert isinstance(outcome, ToolSuccess)
-    assert outcome.size == 100_012
-    envelope: Any = parse(outcome.output)
-    assert envelope["cut"] is True
-    assert envelope["head"].startswith('"head xxx')
-    assert envelope["tail"].endswith('xxx tail"')
-    assert envelope["size"] == outcome.size
-    assert len(outcome.output) <= 1_000
-
-
-async def test_run_022_a_failure_is_bounded_too(world: World, autojump_clock: trio.testing.MockClock) -> None:
-    @tool(failures=[Full])
-    async def give() -> str:
-        """Give."""
-        raise Full(free=1, note="x" * 100_000)
-
-    outcome = await outcome_of(world, give, policy=Policy(result_bytes=1_000))
-    assert isinstance(outcome, ToolFailure)
-    assert len(outcome.payload) <= 1_000
-    assert parse(outcome.payload)["cut"] is True  # type: ignore[index,call-overload]
-
-
-@tool
-async def plain() -> str:
-    """Be a tool of text."""
-    return ""
-
-
-@given(
-    value=st.text(st.characters() | st.sampled_from('\\"\x01é語\U0001f600'), max_size=600)
-    | st.builds(lambda c, n: c * n, st.sampled_from(['"', "\\", "\x01", "é", "語", "\U0001f600"]), st.integers(0, 400)),
-    limit=st.integers(256, 700),
-)
-def test_run_022_the_bound_holds_in_bytes_and_cuts_no_character(value: str, limit: int) -> None:
-    outcome = settle_output(plain, value, limit)
-    assert isinstance(outcome, ToolSuccess)
-    assert len(outcome.output.encode()) <= limit
-    whole = plain.output.encode_text(value.replace("\0", "\ufffd"))
-    size = len(whole.encode())
-    if size <= limit:
-        assert (outcome.output, outcome.size) == (whole, None)
-        return
-    envelope: Any = parse(outcome.output)
-    assert outcome.size == envelope["size"] == size
-    assert envelope["head"]
-    assert whole.startswith(envelope["head"])
-    assert whole.endswith(envelope["tail"])
-
-
-def test_all_results_of_the_largest_batch_fit_into_one_commit() -> None:
-    most = max(size for size in range(200_000, 1_100_000, 50_000) if _allowed(size))
-    worst = codec_for(ToolSuccess).encode_text(ToolSuccess(output=JsonText('"' * most)))
-    assert MAX_CALLS * (len(worst) + 200) <= BATCH_LIMITS.max_bytes
-
-
-def _allowed(size: int) -> bool:
-    try:
-        Policy(result_bytes=size)
-    except InvalidAgent:
-        return False
-    return True

@@ -1,8 +1,5 @@
 """When tools run: after the whole batch is decided, within their limits, in any order; results in declaration order."""
 
-import threading
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from itertools import permutations
 from typing import Any
 
@@ -11,11 +8,10 @@ import trio
 import trio.testing
 
 from tests.kernel_world import World, one_agent, shown_outcomes, talker
+from tests.tool_stage import all_permits_return, limiters
 from triolet.adapters.scripted_model import call, turn
-from triolet.kernel import Aborted, Agent, Kernel, Policy, ToolContext, tool
-from triolet.kernel.runtime import Runtime
-from triolet.ports.events import CallBegan, CallEnded, CallProgressed
-from triolet.ports.outcomes import ToolDefect, ToolSuccess, ToolUnknownOutcome
+from triolet.kernel import Policy, tool
+from triolet.ports.outcomes import ToolDefect, ToolSuccess
 from triolet.ports.records import CallsDecided, ModelResponded, ToolPrepared, ToolSettled
 from triolet.ports.tools import ExecutionClass, Tool
 
@@ -54,23 +50,9 @@ def calls(*numbers: int, name: str = "gated") -> Any:
     return turn(*(call(name, {"n": n}) for n in numbers))
 
 
-def limiters(kernel: Kernel) -> list[trio.CapacityLimiter]:
-    runtime: Runtime = kernel._runtime
-    return [runtime.threads, *runtime.groups.values()]
-
-
-@asynccontextmanager
-async def all_permits_return(kernel: Kernel) -> AsyncGenerator[None]:
-    yield
-    assert [limiter.borrowed_tokens for limiter in limiters(kernel)] == [0] * len(limiters(kernel))
-
-
 @pytest.fixture
 def gates() -> Gates:
     return Gates()
-
-
-# --- order (RUN-006, F-002) -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
@@ -151,9 +133,6 @@ async def test_readonly_calls_need_no_preparation_on_record(
     # The response, the decisions and the preparation are one commit: nothing was waited for between them.
     [together] = [b for b in world.batches() if any(isinstance(r, ToolPrepared) for r in b.records)]
     assert [type(r) for r in together.records] == [ModelResponded, CallsDecided, ToolPrepared]
-
-
-# --- limits (RUN-009) -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 3])
@@ -252,233 +231,3 @@ async def test_permits_return_on_every_exit(
             await kernel.run(agent, "go")
             assert trio.current_time() == (5 if end == "deadline" else 18)
         assert [limiter.borrowed_tokens for limiter in limiters(kernel)] == [0, 0]
-
-
-# --- threads (F-009) ------------------------------------------------------------------------------------
-
-
-async def test_plain_functions_run_in_bounded_threads(world: World) -> None:
-    seen: list[int] = []
-
-    @tool(execution="readonly")
-    def where(context: ToolContext, n: int) -> bool:
-        """Tell the thread."""
-        seen.append(n)
-        assert context.call == f"run1-1-{n}"
-        return threading.current_thread() is threading.main_thread()
-
-    agent = talker(where)
-    script = turn(*(call("where", {"n": n}) for n in range(5)))
-    async with one_agent(world, agent, script, turn("Done."), max_threads=2) as (kernel, _), all_permits_return(kernel):
-        await kernel.run(agent, "go")
-    assert sorted(seen) == list(range(5))
-    assert world.outcomes() == [ToolSuccess(output="false")] * 5  # type: ignore[arg-type]
-
-
-async def _until(condition: Any) -> None:
-    # Real threads follow no mock clock; what they signal is looked for without waiting any set time.
-    while not condition():
-        await trio.lowlevel.checkpoint()
-
-
-@pytest.mark.parametrize(
-    ("execution", "expected"),
-    [
-        ("uncertain", ToolUnknownOutcome(reason="timeout")),
-        ("idempotent", ToolDefect(reason="timeout", effect_possible=True)),
-        ("readonly", ToolDefect(reason="timeout", effect_possible=False)),
-    ],
-)
-async def test_f_009_a_held_thread_times_out_and_what_it_returns_late_is_dropped(
-    world: World, mock_clock: trio.testing.MockClock, execution: ExecutionClass, expected: Any
-) -> None:
-    began, held, ended = threading.Event(), threading.Event(), threading.Event()
-    count = 0
-
-    @tool(timeout=30, execution=execution)
-    def block() -> str:
-        """Block."""
-        nonlocal count
-        count += 1
-        began.set()
-        assert held.wait(20)
-        ended.set()
-        return "late"
-
-    agent = talker(block)
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            ticks += 1
-            await trio.lowlevel.checkpoint()
-
-    async with one_agent(world, agent, turn(call("block")), turn("Done.")) as (kernel, model), trio.open_nursery() as n:
-        n.start_soon(tick)
-        try:
-            async with kernel.stream(agent, "go") as handle:
-                await _until(began.is_set)
-                before = ticks
-                await _until(lambda: ticks > before + 10)
-                mock_clock.jump(30)
-                result = await handle.result()
-                assert result.output == "Done."
-                assert shown_outcomes(model.requests[1]) == [expected]
-                on_record = world.records()
-                # The thread is still there, and holds its place until it ends.
-                assert limiters(kernel)[0].borrowed_tokens == 1
-        finally:
-            held.set()
-        await _until(ended.is_set)
-        await _until(lambda: limiters(kernel)[0].borrowed_tokens == 0)
-        n.cancel_scope.cancel()
-    assert world.records() == on_record
-    assert (count, len(model.requests)) == (1, 2)
-
-
-async def test_a_call_that_never_got_a_thread_has_surely_had_no_effect(
-    world: World, mock_clock: trio.testing.MockClock
-) -> None:
-    began, held = threading.Event(), threading.Event()
-
-    @tool(timeout=30)
-    def block() -> str:
-        """Block."""
-        began.set()
-        assert held.wait(20)
-        return "late"
-
-    agent = talker(block)
-    script = turn(call("block"), call("block"))
-    async with one_agent(world, agent, script, turn("Done."), max_threads=1) as (kernel, _):
-        try:
-            async with kernel.stream(agent, "go") as handle:
-                await _until(began.is_set)
-                await trio.testing.wait_all_tasks_blocked()
-                mock_clock.jump(30)
-                await handle.result()
-        finally:
-            held.set()
-        await _until(lambda: limiters(kernel)[0].borrowed_tokens == 0)
-    # Either of the two may get the one thread.
-    assert set(world.outcomes()) == {
-        ToolUnknownOutcome(reason="timeout"),
-        ToolDefect(reason="timeout", effect_possible=False),
-    }
-
-
-# --- what a handler is given ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("threaded", [False, True])
-async def test_progress_is_seen_live_and_never_recorded(world: World, threaded: bool) -> None:
-    def report(context: ToolContext) -> str:
-        context.progress("half", done=1, total=2)
-        context.progress("x" * 5_000)
-        context.progress("a\ud800\0")
-        return "ok"
-
-    @tool(execution="readonly")
-    async def work(context: ToolContext) -> str:
-        """Work."""
-        return report(context)
-
-    @tool(name="work", execution="readonly")
-    def work_in_thread(context: ToolContext) -> str:
-        """Work."""
-        return report(context)
-
-    agent = talker(work_in_thread if threaded else work)
-    async with one_agent(world, agent, turn(call("work")), turn("Done.")) as (kernel, _):
-        async with kernel.stream(agent, "go") as handle:
-            events = [event async for event in handle]
-    assert world.outcomes() == [ToolSuccess(output='"ok"')]  # type: ignore[arg-type]
-    notes = [event for event in events if isinstance(event, CallProgressed)]
-    assert [(event.note, event.done, event.total) for event in notes] == [
-        ("half", 1, 2),
-        ("x" * 1_000, None, None),
-        ("a\ufffd\ufffd", None, None),
-    ]
-    kinds = [type(event) for event in events]
-    assert kinds.index(CallBegan) < kinds.index(CallProgressed) < kinds.index(CallEnded)
-    assert "half" not in str(world.records())
-
-
-@pytest.mark.parametrize("way", ["async", "thread"])
-async def test_progress_where_nobody_observes_is_no_fault(world: World, way: str) -> None:
-    @tool(name="work")
-    async def work(context: ToolContext) -> str:
-        """Work."""
-        context.progress("half")
-        return "ok"
-
-    @tool(name="work")
-    def work_in_thread(context: ToolContext) -> str:
-        """Work."""
-        context.progress("half")
-        return "ok"
-
-    agent = talker(work_in_thread if way == "thread" else work)
-    async with one_agent(world, agent, turn(call("work")), turn("Done.")) as (kernel, _):
-        await kernel.run(agent, "go")
-    assert world.outcomes() == [ToolSuccess(output='"ok"')]  # type: ignore[arg-type]
-
-
-async def test_a_context_that_outlives_its_call_tells_nobody_anything(
-    world: World, autojump_clock: trio.testing.MockClock
-) -> None:
-    kept: list[ToolContext] = []
-
-    @tool(execution="readonly")
-    async def keep(context: ToolContext) -> None:
-        """Keep it."""
-        kept.append(context)
-
-    agent = talker(keep)
-    opens = trio.Event()
-    async with one_agent(world, agent, turn(call("keep")), turn("Done.").gated(opens)) as (kernel, _):
-        async with kernel.stream(agent, "go") as handle:
-            await trio.testing.wait_all_tasks_blocked()
-            kept[0].progress("too late")
-            opens.set()
-            await handle.result()
-            kept[0].progress("far too late")
-            events = [event async for event in handle]
-    assert not [event for event in events if isinstance(event, CallProgressed)]
-
-
-async def test_a_handler_gets_the_ports_that_its_tool_declares_and_no_other(
-    world: World, autojump_clock: trio.testing.MockClock
-) -> None:
-    got: list[Any] = []
-
-    @tool(requires=["clock"])
-    async def use(context: ToolContext) -> str:
-        """Use."""
-        got.append(context.port("clock"))
-        context.port("conversations")
-        return "unreachable"
-
-    agent = talker(use)
-    async with one_agent(world, agent, turn(call("use")), turn("Done.")) as (kernel, _):
-        await kernel.run(agent, "go")
-    assert got == [world.clock]
-    assert world.outcomes() == [ToolDefect(reason="exception", type="UndeclaredPort", effect_possible=True)]
-
-
-async def test_a_handler_knows_its_call_its_run_and_who_asks(
-    world: World, autojump_clock: trio.testing.MockClock
-) -> None:
-    seen: list[Any] = []
-
-    @tool
-    async def tell(context: ToolContext) -> None:
-        """Tell."""
-        seen.append((context.call, context.operation_key, context.run, context.conversation, context.attempt))
-        seen.append(context.principal.name)
-
-    agent: Agent[str, str] = talker(tell)
-    async with one_agent(world, agent, turn("x", call("tell")), turn("Done.")) as (kernel, _):
-        assert not isinstance(await kernel.run(agent, "go"), Aborted)
-    assert seen == [("run1-1-0", "run1-1-0", "run1", "conversation1", 1), "anonymous"]

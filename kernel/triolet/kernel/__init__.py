@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from triolet.kernel.interpreter import MachineRefused as MachineRefused
     from triolet.kernel.interpreter import SealTimedOut as SealTimedOut
     from triolet.kernel.kernel import DuplicateAgent as DuplicateAgent
+    from triolet.kernel.kernel import InvalidCloseSeconds as InvalidCloseSeconds
     from triolet.kernel.kernel import InvalidConversationId as InvalidConversationId
     from triolet.kernel.kernel import Kernel as Kernel
     from triolet.kernel.kernel import open_kernel as open_kernel
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from triolet.kernel.run_request import InvalidInstructions as InvalidInstructions
     from triolet.kernel.runtime import DefinitionChanged as DefinitionChanged
     from triolet.kernel.runtime import UnknownAgent as UnknownAgent
+    from triolet.kernel.telemetry.settings import Telemetry as Telemetry
+    from triolet.kernel.threads import AbandonedCall as AbandonedCall
     from triolet.ports.capabilities import Capabilities as Capabilities
     from triolet.ports.tool_context import ToolContext as ToolContext
     from triolet.ports.tool_function import tool as tool
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
     from triolet.ports.tools import Toolkit as Toolkit
 
 __all__ = [
+    "AbandonedCall",
     "Aborted",
     "Agent",
     "Allowance",
@@ -80,6 +84,7 @@ __all__ = [
     "IllegalRecord",
     "InputRefused",
     "InvalidAgent",
+    "InvalidCloseSeconds",
     "InvalidConversationId",
     "InvalidInstructions",
     "Kernel",
@@ -102,6 +107,7 @@ __all__ = [
     "RunSuspendedError",
     "SealTimedOut",
     "Suspended",
+    "Telemetry",
     "Tool",
     "ToolContext",
     "Toolkit",
@@ -135,6 +141,7 @@ _HOMES: Final = {
     ),
     "triolet.kernel.kernel": (
         "DuplicateAgent",
+        "InvalidCloseSeconds",
         "InvalidConversationId",
         "Kernel",
         "open_kernel",
@@ -165,6 +172,8 @@ _HOMES: Final = {
     "triolet.kernel.run_handle": ("RunHandle",),
     "triolet.kernel.run_request": ("InvalidInstructions",),
     "triolet.kernel.runtime": ("DefinitionChanged", "UnknownAgent"),
+    "triolet.kernel.threads": ("AbandonedCall",),
+    "triolet.kernel.telemetry.settings": ("Telemetry",),
     "triolet.ports.capabilities": ("Capabilities",),
     "triolet.ports.tool_context": ("ToolContext",),
     "triolet.ports.tool_function": ("tool",),

@@ -12,11 +12,12 @@ import trio
 
 from triolet.kernel.agent import Agent
 from triolet.kernel.machine.observations import Forbidden
-from triolet.kernel.machine.outcome_table import denied, over_budget
+from triolet.kernel.machine.outcome_table import denied
 from triolet.kernel.machine.plan import JudgeCalls
 from triolet.kernel.machine.reduction import reduce_call
 from triolet.kernel.machine.state import NOT_ANSWERED
 from triolet.kernel.pipeline.authority import Authority
+from triolet.kernel.pipeline.bound import keeper
 from triolet.kernel.pipeline.context import CallContext, CallHost
 from triolet.kernel.pipeline.handler import run_handler
 from triolet.kernel.pipeline.judge import judge_with_authority
@@ -24,7 +25,7 @@ from triolet.kernel.pipeline.runnable import Runnable
 from triolet.kernel.runtime import Runtime
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.identity import CallId, ConversationId, after
-from triolet.ports.outcomes import Outcome
+from triolet.ports.outcomes import Outcome, ToolRejected
 from triolet.ports.records import RunStarted
 from triolet.ports.tool_context import CallRefused
 from triolet.ports.tools import Tool, Toolkit
@@ -35,8 +36,8 @@ _NOBODY_TO_ASK = "the call needs an approval, which a program cannot wait for"
 class Account(Protocol):
     """Who pays for programmatic calls."""
 
-    def pay(self, outer: CallId) -> int | None:
-        """Pay for one more call; the limit if there is nothing left to pay with, and None if it is paid."""
+    async def pay(self, outer: CallId) -> ToolRejected | None:
+        """Pay for one more call; None if it is paid, and otherwise its outcome."""
         ...
 
 
@@ -65,6 +66,7 @@ class Broker:
         self._outer = outer
         self._call = call
         self._account = account
+        self._keep = keeper(runtime.capabilities.artifacts, started.principal.tenant)
         self._host = host
         self._index = 0
         self._busy = False
@@ -87,9 +89,13 @@ class Broker:
             self._index += 1
             judged = await self._judged(identity, name, arguments)
             if not isinstance(judged, Runnable):
+                self._runtime.watch.refused({identity: judged})
                 return judged
-            limit = self._account.pay(self._call)
-            return await self._run(judged) if limit is None else over_budget(limit)
+            rejected = await self._account.pay(self._call)
+            if rejected is not None:
+                return rejected
+            with self._runtime.watch.call(judged) as work:
+                return work.settled(await self._run(judged))
         finally:
             self._busy = False
 
@@ -135,6 +141,7 @@ class Broker:
                 context,
                 seconds=seconds,
                 result_bytes=policy.result_bytes,
+                keep=self._keep,
                 threads=self._runtime.threads,
                 began=_nothing,
             )

@@ -11,13 +11,16 @@ from typing import Any, Protocol
 import attrs
 import trio
 
+from triolet.kernel.accounts import Accounts
 from triolet.kernel.agent import Agent
 from triolet.kernel.broker import Broker
 from triolet.kernel.machine.guards import open_batch, open_run
 from triolet.kernel.machine.observations import CallsEnded, CallsJudged, Forbidden, Observation, PermitsHeld, StepEnded
+from triolet.kernel.machine.outcome_table import over_budget, used_up
 from triolet.kernel.machine.plan import Action, JudgeCalls, StartCall, next_action
 from triolet.kernel.machine.state import ConversationState
 from triolet.kernel.pipeline.authority import Authority, may_need_a_say
+from triolet.kernel.pipeline.bound import keeper
 from triolet.kernel.pipeline.context import CallContext
 from triolet.kernel.pipeline.handler import run_handler
 from triolet.kernel.pipeline.judge import Judgement, judge_freely, judge_with_authority, verdicts
@@ -27,8 +30,8 @@ from triolet.kernel.scopes import open_plain_nursery
 from triolet.kernel.trace import EventSource
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.events import CallBegan, CallProgressed
-from triolet.ports.identity import CallId, after
-from triolet.ports.outcomes import Outcome
+from triolet.ports.identity import CallId, TenantId, after
+from triolet.ports.outcomes import Outcome, ToolRejected
 from triolet.ports.records import RunStarted
 from triolet.ports.strict_json import JsonText
 
@@ -71,11 +74,15 @@ class _Call:
 class BatchScope:
     """The calls of the run's current response."""
 
-    def __init__(self, runtime: Runtime, agent: Agent[Any, Any], source: EventSource) -> None:
+    def __init__(
+        self, runtime: Runtime, agent: Agent[Any, Any], source: EventSource, tenant: TenantId, accounts: Accounts
+    ) -> None:
+        self._keep = keeper(runtime.capabilities.artifacts, tenant)
         self._runtime = runtime
         self._agent = agent
         self._source = source
-        self._asks = may_need_a_say(runtime, agent)
+        self._accounts = accounts
+        self._asks = accounts.bound or may_need_a_say(runtime, agent)
         self._turn = 0
         self._runnable: dict[CallId, Runnable] = {}
         self._places: dict[CallId, _Call] = {}
@@ -101,7 +108,17 @@ class BatchScope:
     async def judge(self, action: JudgeCalls, started: RunStarted) -> CallsJudged:
         """Judge a new batch, asking whoever has a say."""
         authority = Authority(self._runtime, self._agent, started, self._source.trace.conversation)
-        return self._judged(action, await judge_with_authority(self._agent.toolkit, action, authority))
+        judgements = await judge_with_authority(self._agent.toolkit, action, authority)
+        if all(not isinstance(each, ApprovalRequest | Forbidden) for each in judgements.values()):
+            await self._pay(judgements)
+        return self._judged(action, judgements)
+
+    async def _pay(self, judgements: dict[CallId, Judgement]) -> None:
+        runnable = [call for call, judgement in judgements.items() if isinstance(judgement, Runnable)]
+        refusal = await self._accounts.pay_calls(len(runnable))
+        if refusal is not None:
+            # The whole batch: what a budget above the run cannot pay for does not run in part (F-058).
+            judgements.update(dict.fromkeys(runnable, used_up(refusal.dimension)))
 
     def _judged(self, action: JudgeCalls, judgements: dict[CallId, Judgement]) -> CallsJudged:
         self._turn = action.turn
@@ -113,6 +130,7 @@ class BatchScope:
         }
         self.started = set()
         self.programmatic = {}
+        self._runtime.watch.refused(self.outcomes)
         return CallsJudged(verdicts=verdicts(judgements), at=self._runtime.clock.now())
 
     def take_permits(self, actions: Iterable[Action]) -> PermitsHeld | None:
@@ -157,12 +175,16 @@ class BatchScope:
         """Tell observers how far a handler is."""
         self._source.live(CallProgressed, turn=self._turn, call=call, note=note, done=done, total=total)
 
-    def pay(self, outer: CallId) -> int | None:
-        """Pay for a programmatic call out of what the run's tool calls have left (RUN-017)."""
+    async def pay(self, outer: CallId) -> ToolRejected | None:
+        """Pay for a programmatic call out of what the run, and the budgets above it, have left (RUN-017)."""
         if self._spent + sum(self.programmatic.values()) >= self._limit:
-            return self._limit
+            return over_budget(self._limit)
         self.programmatic[outer] = self.programmatic.get(outer, 0) + 1
-        return None
+        refusal = await self._accounts.pay_calls(1)
+        if refusal is None:
+            return None
+        self.programmatic[outer] -= 1
+        return used_up(refusal.dimension)
 
     async def record_step(self, call: CallId, name: str, value: JsonText) -> None:
         """Return once the step is on record."""
@@ -202,7 +224,8 @@ class BatchScope:
                     self._bell.set()
             if not place.go.is_set():
                 await place.go.wait()
-            self.outcomes[place.id] = await self._handle(place.runnable, state)
+            with self._runtime.watch.call(place.runnable) as work:
+                self.outcomes[place.id] = work.settled(await self._handle(place.runnable, state))
             self._ended = True
             self._bell.set()
         finally:
@@ -236,6 +259,7 @@ class BatchScope:
                 context,
                 seconds=seconds,
                 result_bytes=policy.result_bytes,
+                keep=self._keep,
                 threads=self._runtime.threads,
                 began=began,
             )

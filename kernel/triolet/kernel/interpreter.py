@@ -12,6 +12,7 @@ from typing import Any, Literal
 import attrs
 import trio
 
+from triolet.kernel.accounts import Accounts
 from triolet.kernel.agent import Agent
 from triolet.kernel.answer import judge_answer
 from triolet.kernel.approval_desk import ApprovalDesk
@@ -98,6 +99,7 @@ class Interpreter:
         source: EventSource,
     ) -> None:
         self._runtime = runtime
+        self._watch = runtime.watch
         self._journal = journal
         self._source = source
         self._run = source.trace.run
@@ -105,10 +107,11 @@ class Interpreter:
         # A suspended run's last message has calls whose results are still to come: it is looked at again with them.
         behind = 1 if journal.state.phase == "batch" else 0
         checked = len(journal.state.history) - behind
-        self._seam = Seam(runtime, agent, model, source, journal.address, checked=checked)
-        self._batch_scope = BatchScope(runtime, agent, source)
+        self._accounts = Accounts(runtime.capabilities.budgets, journal.address, agent.id, self._run)
+        self._seam = Seam(runtime, agent, model, source, journal.address, self._accounts, checked=checked)
+        self._batch_scope = BatchScope(runtime, agent, source, journal.address.tenant, self._accounts)
         self._desk = ApprovalDesk(runtime, next_action(journal.state).waits)
-        self.joining = InputJoining(runtime.capabilities.inputs, journal.address)
+        self.joining = InputJoining(runtime.capabilities.inputs, journal)
         """How waiting input gets into this run."""
         self._drained = 0
         # The state that the undecided future builds on; equal to the journal's once all is on record.
@@ -128,6 +131,10 @@ class Interpreter:
 
         On cancellation from outside: seal, settle as aborted, and let it propagate.
         """
+        with self._watch.run(self._agent, self._source, self._journal.address, self._journal.epoch):
+            await self._drive(opening, seconds)
+
+    async def _drive(self, opening: RunRequested | AttemptResumed, seconds: float | None) -> None:
         if seconds is not None:
             self._scope.deadline = trio.current_time() + seconds
         try:
@@ -144,6 +151,7 @@ class Interpreter:
             if waiting:
                 self._source.suspend(open_run(self._state), waiting)
         finally:
+            await self._accounts.release()
             self._batch_scope.release()
             self._source.end()
 
@@ -208,6 +216,9 @@ class Interpreter:
                 if inputs:  # they are this seam's: the queue is not told yet, and would give them out again
                     self._drained = action.answer.turn + 1
                 return True
+            case ((AskModel() | Summarize()) as action,) if not self._seam.is_paid(action):
+                self._observe(await self._seam.pay(action))
+                return True
             case (MeasureRequest() as action,):
                 self._drained = action.turn
                 inputs = await self.joining.claim(action.intake)
@@ -224,6 +235,7 @@ class Interpreter:
             return await self._wait(plan.waits)
         match plan.actions:
             case ((AskModel() | Summarize()) as action,):
+                self._watch.turn(action.turn)
                 self._observe(await self._seam.work(self._state, action))
             case (JudgeCalls() as action,):
                 self._observe(await self._batch_scope.judge(action, open_run(self._state).started))
@@ -309,17 +321,20 @@ class Interpreter:
         error.add_note(f"and the run could not be sealed: {failure}")
 
     async def _seal(self, cause: AbortReason | Literal["deadline"]) -> None:
-        await self._flush()
-        if self._state.run is not None:
-            self._observe(
-                Stopped(
-                    cause=cause,
-                    started=frozenset(self._batch_scope.started),
-                    outcomes=self._batch_scope.outcomes,
-                    programmatic=self._batch_scope.programmatic,
-                    asking=self._seam.asking,
-                )
-            )
+        try:
             await self._flush()
-        await self._desk.withdraw(())
-        await self.joining.put_back()
+            if self._state.run is not None:
+                self._observe(
+                    Stopped(
+                        cause=cause,
+                        started=frozenset(self._batch_scope.started),
+                        outcomes=self._batch_scope.outcomes,
+                        programmatic=self._batch_scope.programmatic,
+                        asking=self._seam.asking,
+                    )
+                )
+                await self._flush()
+        finally:
+            # Also where the log stays open: nobody is here any more for what this run has asked or claimed.
+            await self._desk.withdraw(())
+            await self.joining.put_back()

@@ -6,6 +6,7 @@ nothing of what happens in a run, and holds no state but what was bound when it 
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from math import inf
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -19,6 +20,9 @@ from triolet.kernel.preflight import MissingCapabilities
 from triolet.kernel.results import RunResult, Suspended
 from triolet.kernel.run_handle import RunHandle
 from triolet.kernel.runtime import Runtime, assemble
+from triolet.kernel.telemetry.opening import watch_for
+from triolet.kernel.telemetry.settings import PROCESS_WIDE, Telemetry
+from triolet.kernel.threads import CLOSE_SECONDS, AbandonedCall
 from triolet.ports.approval import Decision
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.conversation_store import Address
@@ -60,11 +64,33 @@ class DuplicateAgent(Misuse):
         return f"two agents have the id {self.agent!r}"
 
 
+@attrs.define(kw_only=True)
+class InvalidCloseSeconds(Misuse):
+    """Closing waits for 0 seconds or more, and not for ever."""
+
+    seconds: float
+
+    @property
+    def message(self) -> str:
+        """What was given."""
+        return f"close_seconds is 0 or more and finite, not {self.seconds:g}"
+
+
 class Kernel:
     """Runs agents. Opened by `open_kernel`; every run lives in the scope of whoever asked for it (RUN-007)."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+
+    @property
+    def abandoned(self) -> tuple[AbandonedCall, ...]:
+        """The calls whose synchronous handlers run on although their time was up or their run was stopped.
+
+        No thread can be stopped from outside: such a one keeps its place among `max_threads` until it ends, and what it
+        returns is dropped. Once the kernel's scope is left, these are the threads that did not end within
+        `close_seconds`; an effect of theirs may still come. (RUN-009)
+        """
+        return self._runtime.threads.abandoned
 
     async def run(
         self,
@@ -206,16 +232,26 @@ async def open_kernel(
     capabilities: Capabilities,
     groups: Mapping[str, int] | None = None,
     max_threads: int = 16,
+    close_seconds: float = CLOSE_SECONDS,
+    telemetry: Telemetry = PROCESS_WIDE,
 ) -> AsyncGenerator[Kernel]:
     """Open a kernel for these agents on these capabilities.
 
     `groups` sizes the concurrency groups that tools name (RUN-009); `max_threads` bounds the threads of plain
-    functions. Acquires nothing outside: the host owns what it bound, and closes it after the kernel. Raises
-    `MissingCapabilities` naming everything that is missing (CAP-002), `DuplicateAgent`.
+    functions; `telemetry` says what OpenTelemetry is told (CAP-013). Acquires nothing outside: the host owns what it
+    bound, and closes it after the kernel. Leaving the scope waits up to `close_seconds` (5) for threads that calls have
+    left behind; `Kernel.abandoned` says which go on. Raises `MissingCapabilities` naming everything that is missing
+    (CAP-002), `DuplicateAgent`, `InvalidCloseSeconds`.
     """
+    if not 0 <= close_seconds < inf:
+        raise InvalidCloseSeconds(seconds=close_seconds)
     by_id: dict[AgentId, Agent[Any, Any]] = {}
     for agent in agents:
         if agent.id in by_id:
             raise DuplicateAgent(agent=agent.id)
         by_id[agent.id] = agent
-    yield Kernel(assemble(by_id, capabilities, groups or {}, max_threads))
+    runtime = assemble(by_id, capabilities, groups or {}, max_threads, watch_for(telemetry))
+    try:
+        yield Kernel(runtime)
+    finally:
+        await runtime.threads.close(close_seconds)

@@ -182,6 +182,7 @@ class ModelCall:
             tool_choice="none" if forbidden else choice,
             output=agent.output_schema,
             settings=agent.settings,
+            deadline=run.started.deadline,
         )
 
     def _messages(self, state: ConversationState) -> Sequence[Message]:

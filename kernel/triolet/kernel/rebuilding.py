@@ -62,7 +62,9 @@ async def summary_between_runs(
         by="host" if agent.policy.summarise == "host" else "model",
     )
     run = RunId(runtime.ids.new("run"))
-    made = await summarizer.make(state, action, run, WHOLE if rebuild else state.view)
+    with runtime.watch.compaction(agent, address, run, action) as work:
+        made = await summarizer.make(state, action, run, WHOLE if rebuild else state.view)
+        work.settled(made, made.reason if isinstance(made, SummaryFailed) else None)
     if isinstance(made, SummaryFailed):
         raise NotCompacted(conversation=address.conversation, reason=made.reason, usage=made.usage)
     return made

@@ -12,6 +12,8 @@ import trio
 from triolet.kernel.agent import Agent
 from triolet.kernel.near_names import near_names
 from triolet.kernel.preflight import check_assembly
+from triolet.kernel.telemetry.watch import Watch
+from triolet.kernel.threads import Threads
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.errors import Misuse
@@ -58,7 +60,8 @@ class Runtime:
     clock: Clock
     ids: IdGenerator
     groups: Mapping[str, trio.CapacityLimiter]
-    threads: trio.CapacityLimiter
+    threads: Threads
+    watch: Watch
 
     def check_known(self, agent: Agent[Any, Any]) -> None:
         """Raise `UnknownAgent` unless the kernel was opened with this very agent: preflight has seen no other."""
@@ -79,7 +82,7 @@ class Runtime:
         model = override or agent.model or self.capabilities.model
         if model is None:
             raise AssertionError("preflight names what is missing")
-        return model
+        return self.watch.model(model)
 
 
 def assemble(
@@ -87,9 +90,11 @@ def assemble(
     capabilities: Capabilities,
     groups: Mapping[str, int],
     max_threads: int,
+    watch: Watch,
 ) -> Runtime:
     """Bind a complete assembly. Raises `MissingCapabilities`, naming everything that is missing (CAP-002)."""
     check_assembly(agents.values(), capabilities, groups)
+    capabilities = watch.capabilities(capabilities)
     conversations, clock, ids = capabilities.conversations, capabilities.clock, capabilities.ids
     if conversations is None or clock is None or ids is None:
         raise AssertionError("preflight names what is missing")
@@ -100,5 +105,6 @@ def assemble(
         clock=clock,
         ids=ids,
         groups={name: trio.CapacityLimiter(tokens) for name, tokens in groups.items()},
-        threads=trio.CapacityLimiter(max_threads),
+        threads=Threads(max_threads, clock),
+        watch=watch,
     )

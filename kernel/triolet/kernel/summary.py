@@ -4,7 +4,7 @@ Decides what a summariser is shown, what policy keeps out of it, and when its an
 what it stands for, or an artifact that is not bound to exactly this range. It records nothing and decides no cut.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -51,14 +51,17 @@ from triolet.ports.usage import Usage
 SUMMARY_VERSION: Final = "triolet/summary/1"
 """Names the instructions below and the rules of this module."""
 SUMMARY_TOKENS: Final = 2_048
-"""Output that a summary may take."""
+"""Output that a summary may take, where the agent's own settings allow no less."""
 
 _INSTRUCTIONS: Final = (
     "You keep notes for an assistant whose context is full. Summarise the conversation so far for it to go on from. "
     "Keep the user's goals, constraints and decisions, names, numbers, paths and identifiers exactly, what was tried "
     "with which result, and what is still open. Leave out pleasantries and repetition. Write plain text."
 )
-_REQUEST: Final = "Write the summary of everything above now."
+_REQUEST: Final = (
+    "Write the summary of the conversation above. Repeat every name, number, path and place in it exactly, and each "
+    "only once."
+)
 _NOTHING: Final = Usage()
 _ROLES: Final[dict[type[Message], str]] = {UserMessage: "user", AssistantMessage: "assistant", ToolMessage: "tool"}
 
@@ -110,10 +113,11 @@ class Summarizer:
             turn=action.turn,
             attempt=1,
             instructions=_INSTRUCTIONS,
-            messages=(*redacted(covered, self._agent.redact_summary), user_text(_REQUEST)),
+            messages=(user_text(f"{transcript(redacted(covered, self._agent.redact_summary))}\n\n{_REQUEST}"),),
             tool_choice="none",
-            settings=ModelSettings(temperature=self._agent.settings.temperature, max_output_tokens=SUMMARY_TOKENS),
+            settings=self._settings(),
             purpose="summary",
+            deadline=None if state.run is None else state.run.started.deadline,
         )
         self._reduction = reduction = Reduction()
         await trio.lowlevel.checkpoint()
@@ -167,6 +171,11 @@ class Summarizer:
             compactor_version=artifact.compactor_version,
         )
 
+    def _settings(self) -> ModelSettings:
+        own = self._agent.settings
+        most = SUMMARY_TOKENS if own.max_output_tokens is None else min(SUMMARY_TOKENS, own.max_output_tokens)
+        return ModelSettings(temperature=own.temperature, max_output_tokens=most, seed=own.seed)
+
     def _filtered(self, text: str) -> str:
         redact = self._agent.redact_summary
         return repair(text if redact is None else redact(text)).strip()
@@ -190,6 +199,29 @@ def source_digest(messages: Sequence[Message]) -> Digest:
         {"role": _ROLES[type(message)], "message": codec_for(type(message)).encode(message)} for message in messages
     ]
     return digest("triolet/compaction-source/1", encode(rows))
+
+
+def transcript(messages: Sequence[Message]) -> str:
+    """The messages as one text.
+
+    A model that is shown a conversation goes on with it rather than summing it up, and some providers take no results
+    of tools in a request that offers none.
+    """
+    return "\n".join(line for message in messages for line in _lines(message))
+
+
+def _lines(message: Message) -> Iterator[str]:
+    if isinstance(message, UserMessage):
+        for part in message.parts:
+            yield f"User: {part.text}" if isinstance(part, Text) else f"User: ({part.media_type})"
+    elif isinstance(message, AssistantMessage):
+        if message.text:
+            yield f"Assistant: {message.text}"
+        for call in message.calls:
+            yield f"Assistant calls {call.name}: {call.arguments}"
+    else:
+        for result in message.results:
+            yield f"Result of {result.name}: {outcome_text(result.outcome)}"
 
 
 def redacted(messages: Sequence[Message], redact: Callable[[str], str] | None) -> tuple[Message, ...]:

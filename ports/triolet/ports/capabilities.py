@@ -8,13 +8,16 @@ import attrs
 
 from triolet.ports.admission import InputQueue
 from triolet.ports.approval import Approval
+from triolet.ports.artifact_store import ArtifactStore
 from triolet.ports.authorizer import Authorizer
+from triolet.ports.budget import Budgets
 from triolet.ports.code_executor import CodeExecutor
 from triolet.ports.compactor import Compactor
 from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.prices import Prices
+from triolet.ports.secrets import SecretResolver
 from triolet.ports.sources import Clock, IdGenerator
 from triolet.ports.token_estimator import TokenEstimator
 
@@ -34,6 +37,9 @@ class Capabilities:
     estimator: TokenEstimator | None = None
     prices: Prices | None = None
     compactor: Compactor | None = None
+    artifacts: ArtifactStore | None = None
+    secrets: SecretResolver | None = None
+    budgets: Budgets | None = None
     code: CodeExecutor | None = None
 
 

@@ -212,12 +212,13 @@ class ApprovalGiven(RunEvent):
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class BudgetNearlyUsed(RunEvent):
-    """Semantic: most of a limit is used, announced once per dimension (RUN-025)."""
+    """Semantic: most of a limit is used, announced once per dimension; `node` is a budget above the run (RUN-025)."""
 
     kind: Literal["budget-nearly-used"] = "budget-nearly-used"
     dimension: Dimension
     used: int
     limit: int
+    node: str | None
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import attrs
 
 from triolet.ports.errors import Misuse, TrioletError, Unavailable
-from triolet.ports.identity import RunId
+from triolet.ports.identity import Instant, RunId
 from triolet.ports.messages import Message
 from triolet.ports.usage import Usage
 
@@ -59,7 +59,8 @@ class ModelRequest:
 
     `messages` is an immutable view of the history: valid, and in order. `turn` counts from 1 in a run, `attempt`
     counts the tries of this turn from 1. `output` stands outside the recorded history. `purpose` says whether the
-    answer becomes the turn's response, or a summary of earlier turns that stands before it.
+    answer becomes the turn's response, or a summary of earlier turns that stands before it. `deadline` is when nobody
+    waits for the answer any more; the call is then cancelled, and an adapter may tell its provider so (F-053).
     """
 
     run: RunId
@@ -72,6 +73,7 @@ class ModelRequest:
     output: OutputSchema | None = None
     settings: ModelSettings = ModelSettings()
     purpose: Literal["response", "summary"] = "response"
+    deadline: Instant | None = None
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)

@@ -16,7 +16,8 @@ class ToolSuccess:
     """The declared output, encoded by the tool's schema, redacted and bounded.
 
     `size` is the encoded size in bytes before it was cut to the run's bound, or None where nothing was cut.
-    When it was cut, `output` is an envelope with `head`, `tail` and `size` (RUN-022).
+    When it was cut, `output` is an envelope with `head`, `tail`, `size`, and `artifact`: the handle by which the whole
+    value can be had, or null where nobody kept it (RUN-022).
     """
 
     kind: Literal["success"] = "success"

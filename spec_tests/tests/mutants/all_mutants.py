@@ -11,6 +11,7 @@ from tests.mutants.kernel_limit_mutants import LIMIT_MUTANTS
 from tests.mutants.kernel_program_mutants import PROGRAM_MUTANTS
 from tests.mutants.kernel_run_mutants import RUN_MUTANTS
 from tests.mutants.kernel_steering_mutants import STEERING_MUTANTS
+from tests.mutants.kernel_telling_mutants import TELLING_MUTANTS
 from tests.mutants.model_mutants import MODEL_MUTANTS, Adapter, maker_of
 from tests.mutants.mutant import Mutant
 from tests.mutants.store_mutants import STORE_MUTANTS
@@ -39,6 +40,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *LIMIT_MUTANTS,
     *ASKING_MUTANTS,
     *STEERING_MUTANTS,
+    *TELLING_MUTANTS,
     *BUDGET_MUTANTS,
     *CONTEXT_MUTANTS,
 )

@@ -219,7 +219,14 @@ def decodes_no_inner_input(patches: Patches) -> None:
 @kernel_mutant("RUN-016")
 def counts_no_inner_calls(patches: Patches) -> None:
     """Inner calls share one identity, and nobody counts them."""
-    patches.wrap("triolet.kernel.call_batch.BatchScope.pay", always(None))
+
+    def pay(_: Any) -> Any:
+        async def free(self: Any, outer: Any) -> None:
+            return None
+
+        return free
+
+    patches.wrap("triolet.kernel.call_batch.BatchScope.pay", pay)
 
 
 @kernel_mutant("RUN-016")
@@ -254,7 +261,7 @@ def lets_programs_run_up_debts(patches: Patches) -> None:
     """Inner calls are counted, and never refused."""
 
     def pay(_: Any) -> Any:
-        def generous(self: Any, outer: Any) -> None:
+        async def generous(self: Any, outer: Any) -> None:
             self.programmatic[outer] = self.programmatic.get(outer, 0) + 1
 
         return generous

@@ -55,7 +55,7 @@ def passes_any_output(patches: Patches) -> None:
     """Whatever a handler returns is its result."""
 
     def settle(_: Any) -> Any:
-        return lambda tool, output, limit: ToolSuccess(output=JsonText(json.dumps(_plain(output))))
+        return lambda tool, output: ToolSuccess(output=JsonText(json.dumps(_plain(output))))
 
     patches.wrap("triolet.kernel.pipeline.handler.settle_output", settle)
 
@@ -69,8 +69,8 @@ def spells_output_as_python(patches: Patches) -> None:
     """A result is what Python prints of it."""
 
     def settle(original: Any) -> Any:
-        def printed(tool: Any, output: Any, limit: int) -> Any:
-            made = original(tool, output, limit)
+        def printed(tool: Any, output: Any) -> Any:
+            made = original(tool, output)
             return ToolSuccess(output=encode_text(repr(output))) if isinstance(made, ToolSuccess) else made
 
         return printed
@@ -240,7 +240,7 @@ def redacts_nothing(patches: Patches) -> None:
     """A tool's redaction is not asked."""
 
     def settle(original: Any) -> Any:
-        return lambda tool, output, limit: original(attrs.evolve(tool, redact=None), output, limit)
+        return lambda tool, ended: original(attrs.evolve(tool, redact=None), ended)
 
     patches.wrap("triolet.kernel.pipeline.handler.settle_output", settle)
     patches.wrap("triolet.kernel.pipeline.handler.settle_exception", settle)
@@ -251,8 +251,8 @@ def quotes_exceptions(patches: Patches) -> None:
     """A defect says what the exception said."""
 
     def settle(original: Any) -> Any:
-        def quoted(tool: Any, error: Exception, limit: int) -> Any:
-            made = original(tool, error, limit)
+        def quoted(tool: Any, error: Exception) -> Any:
+            made = original(tool, error)
             return attrs.evolve(made, type=str(error)) if isinstance(made, ToolDefect) else made
 
         return quoted
@@ -263,7 +263,14 @@ def quotes_exceptions(patches: Patches) -> None:
 @kernel_mutant("TOOL-002", "RUN-022")
 def bounds_nothing(patches: Patches) -> None:
     """A result has any size."""
-    patches.wrap("triolet.kernel.pipeline.settle._bounded", lambda _: lambda text, limit: ToolSuccess(output=text))
+
+    def bounded(_: Any) -> Any:
+        async def whole(outcome: Any, limit: int, keep: Any) -> Any:
+            return outcome
+
+        return whole
+
+    patches.wrap("triolet.kernel.pipeline.handler.bounded", bounded)
 
 
 @kernel_mutant("TOOL-003")
@@ -271,9 +278,7 @@ def knows_no_declared_failures(patches: Patches) -> None:
     """A declared failure is a defect like any other exception."""
 
     def settle(_: Any) -> Any:
-        return lambda tool, error, limit: ToolDefect(
-            reason="exception", type=type(error).__name__, effect_possible=True
-        )
+        return lambda tool, error: ToolDefect(reason="exception", type=type(error).__name__, effect_possible=True)
 
     patches.wrap("triolet.kernel.pipeline.handler.settle_exception", settle)
 
@@ -339,12 +344,13 @@ def runs_plain_functions_inline(patches: Patches) -> None:
     """A synchronous handler runs on the event loop."""
 
     def run(_: Any) -> Any:
-        async def inline(function: Any, *args: Any, limiter: Any) -> Any:
+        async def inline(self: Any, function: Any, *args: Any, began: Any, **_: Any) -> Any:
+            began()
             return function(*args)
 
         return inline
 
-    patches.wrap("triolet.kernel.pipeline.handler.run_in_thread", run)
+    patches.wrap("triolet.kernel.threads.Threads.run", run)
 
 
 @kernel_mutant("RUN-012")

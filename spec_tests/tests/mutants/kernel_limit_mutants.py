@@ -5,8 +5,9 @@ from typing import Any
 from unittest import mock
 
 import attrs
+import trio
 
-from tests.mutants.mutant import Mutant, Patches, kernel_mutant
+from tests.mutants.mutant import Mutant, Patches, always, kernel_mutant
 from triolet.kernel.machine import decide
 from triolet.kernel.machine.observations import ResponseReduced
 from triolet.kernel.machine.plan import Plan, ReportBudgetSpent
@@ -170,6 +171,42 @@ def _wrap_rule(patches: Patches, replacement: Any) -> None:
     rules: Any = decide._RULES
     phases, rule = rules[ResponseReduced]
     patches.enter_context(mock.patch.dict(rules, {ResponseReduced: (phases, replacement(rule))}))
+
+
+@kernel_mutant("RUN-009")
+def forgets_its_threads(patches: Patches) -> None:
+    """A thread that outlasts its call does not count any more."""
+
+    def abandoned(original: Any) -> Any:
+        async def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return await original(self, *args, **kwargs)
+            except trio.Cancelled:
+                self.limiter.total_tokens += 1
+                raise
+
+        return run
+
+    patches.wrap("triolet.kernel.threads.Threads.run", abandoned)
+
+
+@kernel_mutant("RUN-009")
+def closes_over_its_threads(patches: Patches) -> None:
+    """Closing waits for no thread."""
+
+    def close(_: Any) -> Any:
+        async def at_once(self: Any, seconds: float) -> None:
+            return
+
+        return at_once
+
+    patches.wrap("triolet.kernel.threads.Threads.close", close)
+
+
+@kernel_mutant("RUN-009")
+def keeps_quiet_about_threads(patches: Patches) -> None:
+    """Nobody is told of threads that go on."""
+    patches.wrap("triolet.kernel.kernel.Kernel.abandoned", always(()))
 
 
 LIMIT_MUTANTS: list[Mutant] = [each for each in list(globals().values()) if isinstance(each, Mutant)]

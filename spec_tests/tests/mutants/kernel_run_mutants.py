@@ -302,7 +302,7 @@ def runs_all_at_once(patches: Patches) -> None:
             return getattr(self.agent, name)
 
     def scope(original: Any) -> Any:
-        return lambda runtime, agent, source: original(runtime, Loose(agent), source)
+        return lambda runtime, agent, *rest: original(runtime, Loose(agent), *rest)
 
     patches.wrap("triolet.kernel.interpreter.BatchScope", scope)
 
@@ -312,8 +312,8 @@ def widens_groups(patches: Patches) -> None:
     """Groups have room for everybody."""
 
     def assemble(original: Any) -> Any:
-        return lambda agents, capabilities, groups, threads: original(
-            agents, capabilities, dict.fromkeys(groups, 1_000), threads
+        return lambda agents, capabilities, groups, *more: original(
+            agents, capabilities, dict.fromkeys(groups, 1_000), *more
         )
 
     patches.wrap("triolet.kernel.kernel.assemble", assemble)

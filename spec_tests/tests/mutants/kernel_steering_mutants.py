@@ -4,7 +4,7 @@ from typing import Any
 
 import attrs
 
-from tests.mutants.mutant import Mutant, Patches, kernel_mutant
+from tests.mutants.mutant import Mutant, Patches, always, kernel_mutant
 from triolet.kernel import InputRefused
 from triolet.kernel.joining import DRAIN
 from triolet.kernel.machine.plan import Intake
@@ -180,6 +180,12 @@ def never_says_what_entered(patches: Patches) -> None:
         return nothing
 
     patches.wrap("triolet.kernel.joining.InputJoining.joined", joined)
+
+
+@kernel_mutant("DUR-016")
+def forgets_what_entered(patches: Patches) -> None:
+    """What a queue gives out is new, whatever the log holds."""
+    patches.wrap("triolet.kernel.machine.advance._taken_after", always(()))
 
 
 def _intake_at_seam(patches: Patches, change: Any) -> None:

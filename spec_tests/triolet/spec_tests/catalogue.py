@@ -41,6 +41,7 @@ _R = Requirement
 
 _CONTRACTS: Final = "spec_tests/tests/test_kit_static.py::test_every_port_states_its_contract"
 _LAYERS: Final = "spec_tests/tests/test_layers.py::test_contracts_see_a_violation"
+_AWAITS: Final = "spec_tests/tests/test_await_points.py::test_every_await_of_the_kernel_is_visited"
 _DECLARATIONS: Final = "spec_tests/tests/test_kit_static.py::test_a_tool_declares_risk_retry_interruption_and_redaction"
 _MATRIX: Final = "spec_tests/tests/test_kit_mutants.py::test_the_matrix_has_no_gap"
 _STATUSES: Final = "spec_tests/tests/test_kit_certificate.py::test_only_executed_checks_count"
@@ -59,7 +60,7 @@ _ROWS: Final = (
     _R("CAP-010", "a runner without isolation is not called a sandbox", milestone="sandbox"),
     _R("CAP-011", "subagents run by declared delegation, inside the parent's nursery", milestone="subagents"),
     _R("CAP-012", "agent state is apart from history, each write names its class", milestone="state"),
-    _R("CAP-013", "telemetry is bounded and redacted unless told otherwise", milestone="events"),
+    _R("CAP-013", "telemetry is bounded and redacted unless told otherwise", later="MCP errors: mcp"),
     _R("CAP-014", "Code Mode is a plain tool over a closed list that is checked when made"),
     _R("CAP-015", "a code executor is scoped, typed, and honest about its isolation"),
     _R("CAP-016", "all that leaves a Code Mode pass shares one byte budget"),
@@ -121,7 +122,7 @@ _ROWS: Final = (
     _R("DUR-013", "recovery follows from stored state alone", milestone="durable"),
     _R("DUR-014", "used-up retries are never silent", milestone="durable"),
     _R("DUR-015", "the log rules, the ledger can be rebuilt", milestone="durable"),
-    _R("DUR-016", "joined input is delivered once", later="lost acknowledgements: durable"),
+    _R("DUR-016", "joined input is delivered once", later="crashed workers: durable"),
     _R("DUR-017", "unknown outcomes stay visible until somebody resolves them", milestone="durable"),
     _R("STORE-001", "log and ledger are separate contracts", milestone="stores"),
     _R("STORE-002", "each transition is atomic and idempotent", milestone="stores"),
@@ -164,10 +165,10 @@ _ROWS: Final = (
     _R("SUB-031", "whether a child was admitted is asked, never assumed", milestone="subagents"),
     _R("SUB-033", "a returned child failure does not fail its parent's batch", milestone="subagents"),
     _R("SUB-034", "an allowance only tightens", milestone="subagents"),
-    _R("SEC-002", "tenants are kept apart", later="authorization, telemetry: events"),
+    _R("SEC-002", "tenants are kept apart", later="authorization: events"),
     _R("SEC-003", "authorization is asked again when it counts"),
     _R("SEC-005", "a tool says how risky, repeatable and private it is", static=_DECLARATIONS),
-    _R("SEC-006", "secrets are handles", milestone="events"),
+    _R("SEC-006", "secrets are handles", later="MCP, sandboxes: mcp"),
     _R("SEC-010", "untrusted code needs real isolation", later="commands: sandbox"),
     _R("SEC-011", "what an operator does is idempotent and on record", milestone="operations"),
     _R("SEC-012", "budgets hold over the whole hierarchy", milestone="budgets"),
@@ -178,7 +179,7 @@ _ROWS: Final = (
     _R("CONF-001", "a case counts if a mutant fails it and a conforming subject passes", static=_MATRIX),
     _R("CONF-002", "what was not exercised says so and is not counted as passed", static=_STATUSES),
     _R("CONF-003", "what a model is shown is tested by one that answers from it alone", static=_SUBSTITUTE),
-    _R("CONF-004", "failpoints and await points are enumerated by the machine", milestone="events"),
+    _R("CONF-004", "fail and await points are enumerated by the machine", static=_AWAITS, later="failpoints: durable"),
     _R("CONF-005", "an attack is first shown to succeed without the protection", milestone="sandbox"),
 )
 

@@ -5,15 +5,16 @@ Decides what happens and what is illegal; the kernel decides what is written, an
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import attrs
 import trio
 
 from triolet.adapters.scripted_model import ScriptItem, call, turn
-from triolet.kernel import Agent, Policy, tool
+from triolet.kernel import Agent, ApprovalPolicy, Policy, Suspended, tool
+from triolet.ports.approval import Decision
 from triolet.ports.conversation_store import WriterFenced
-from triolet.ports.identity import CallId, Epoch, RunId
+from triolet.ports.identity import CallId, Epoch, Principal, RunId
 from triolet.ports.language_model import ModelUnavailable
 from triolet.ports.messages import AssistantMessage
 from triolet.ports.outcomes import ToolRejected, ToolSuccess
@@ -126,6 +127,33 @@ def _lost() -> Scenario:
     return Scenario(name="lost, and settled by the next owner", agent=_hanging(began), script=script, play=play)
 
 
+def _asked(name: str, verdict: Literal["approved", "denied"], denial: Literal["terminal", "recoverable"]) -> Scenario:
+    """Two calls that need a yes, answered one by one, each by a resumption."""
+
+    @tool(needs_approval=True)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        return f"paid {amount}"
+
+    async def play(bench: Bench) -> None:
+        async with bench.kernel.conversation("c1") as conversation:
+            waiting = await conversation.run(bench.agent, "go")
+        while isinstance(waiting, Suspended):
+            request = waiting.requests[0]
+            decision = Decision(
+                verdict=verdict if request.call.endswith("-0") else "approved",
+                by=Principal(name="boss"),
+                reason="it is due",
+                arguments=request.arguments,
+            )
+            await bench.kernel.answer(request.id, decision)
+            waiting = await bench.kernel.resume(waiting)
+
+    policy = Policy(concurrency=1, approval=ApprovalPolicy(denial=denial))
+    script = (turn(call("pay", {"amount": 1}), call("pay", {"amount": 2})), turn("Done."))
+    return Scenario(name=name, agent=text_agent(pay, policy=policy), script=script, play=play)
+
+
 _BROKEN: Final = ModelUnavailable(model="scripted", reason="transport")
 
 
@@ -162,6 +190,9 @@ def scenarios() -> tuple[Scenario, ...]:
         plain("a model that breaks", text_agent(), turn("Half an answer").failing(_BROKEN, after=1)),
         _cancelled(),
         _lost(),
+        _asked("suspended, and approved one by one", "approved", "recoverable"),
+        _asked("suspended, and one denied", "denied", "recoverable"),
+        _asked("suspended, and ended by a denial", "denied", "terminal"),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 import trio
 
+from triolet.adapters.memory import MemoryInbox
 from triolet.kernel import open_kernel
 from triolet.kernel.machine.advance import fold
 from triolet.kernel.machine.plan import (
@@ -25,9 +26,10 @@ from triolet.kernel.machine.plan import (
 )
 from triolet.kernel.machine.state import NEW, ConversationState
 from triolet.kernel.machine.table import legal
+from triolet.ports.approval import PENDING, ApprovalRequest, Decision, Pending
 from triolet.ports.batch import Batch, encode_batch
 from triolet.ports.conversation_store import Tail, tail_after
-from triolet.ports.identity import Epoch
+from triolet.ports.identity import Epoch, RequestId
 from triolet.ports.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from triolet.ports.schema import codec_for
 from triolet.ports.usage import UsageTotals
@@ -42,6 +44,7 @@ _NOTES: Final = [
     "batches: `bytes` are the exact canonical bytes of a batch (as text); `tail` is where the log ends behind it.",
     "state: what the records up to there fold to; `open` are the calls without a result, in order.",
     "next: what may happen next; it is the interpreter's to leave out what it already does.",
+    "waits: what the run waits for before anything happens; a run that ends its attempt here is suspended.",
     "history: the messages that a model is shown at the end of the log.",
     "refused: a record that may not follow the first `after` batches of the named log.",
 ]
@@ -52,11 +55,23 @@ def build() -> dict[str, Any]:
     return trio.run(_build)
 
 
+class _Away:
+    """A desk at which nobody sits, so that what needs a yes waits for one that is stored."""
+
+    async def request(self, request: ApprovalRequest, *, patience: float) -> Decision | Pending:
+        return PENDING
+
+    async def withdraw(self, request: RequestId) -> None:
+        return
+
+
 async def _build() -> dict[str, Any]:
     logs: list[dict[str, Any]] = []
     batches: dict[str, list[Batch]] = {}
     for scenario in scenarios():
-        async with open_bench(KernelSubject(port=open_kernel), scenario.script, scenario.agent) as bench:
+        ports = {"inbox": MemoryInbox(), "approval": _Away()}
+        subject = KernelSubject(port=open_kernel)
+        async with open_bench(subject, scenario.script, scenario.agent, ports=ports) as bench:
             await scenario.play(bench)
         batches[scenario.name] = bench.store.batches
         logs.append(_log(scenario.name, bench.store.batches))
@@ -80,6 +95,7 @@ def _log(name: str, batches: list[Batch]) -> dict[str, Any]:
                 "tail": {"sequence": tail.sequence, "digest": tail.digest},
                 "state": summary(state),
                 "next": actions(state),
+                "waits": waits(state),
             }
         )
     history = [_message(message) for message in state.history]
@@ -147,6 +163,11 @@ def summary(state: ConversationState) -> dict[str, Any]:
 def actions(state: ConversationState) -> list[dict[str, Any]]:
     """What may happen next."""
     return [_action(action) for action in next_action(state).actions]
+
+
+def waits(state: ConversationState) -> list[dict[str, Any]]:
+    """What the run waits for: each open request, and its call."""
+    return [{"wait": "approval", "request": each.id, "call": each.call} for each in next_action(state).waits]
 
 
 def _action(action: object) -> dict[str, Any]:

@@ -93,12 +93,14 @@ class Page:
         """End the row that text was added to, if there is one."""
         if self._stream is None:
             return
-        left_out, indent = self._stream.left_out, self._stream.frame.indent
+        left_out, frame = self._stream.left_out, self._stream.frame
         self._stream = None
         self._write(Text(), newline=True)
         if left_out:
             rest = self._encodable(f"… ({left_out:,} more characters)")
-            self._write(Text.assemble(" " * indent, (rest, "dim")), newline=True)
+            if cell_len(rest) > frame.width:
+                rest = self._encodable("…")
+            self._write(Text.assemble(" " * frame.indent, (rest, "dim")), newline=True)
 
     def blank(self) -> None:
         """Write an empty line."""

@@ -5,22 +5,36 @@ from typing import TypedDict, Unpack
 from triolet.adapters.clocks import SystemClock
 from triolet.adapters.estimators import ByteEstimator
 from triolet.adapters.ids import RandomIds
+from triolet.adapters.memory.artifacts import MemoryArtifacts
+from triolet.adapters.memory.budgets import MemoryBudgets
 from triolet.adapters.memory.conversations import MemoryConversations
 from triolet.adapters.memory.inbox import InboxFull, MemoryInbox
 from triolet.adapters.memory.inputs import MemoryInputs
 from triolet.ports.admission import InputQueue
 from triolet.ports.approval import Approval
+from triolet.ports.artifact_store import ArtifactStore
 from triolet.ports.authorizer import Authorizer
+from triolet.ports.budget import Budgets
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.compactor import Compactor
 from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.prices import Prices
+from triolet.ports.secrets import SecretResolver
 from triolet.ports.sources import Clock, IdGenerator
 from triolet.ports.token_estimator import TokenEstimator
 
-__all__ = ["InboxFull", "MemoryConversations", "MemoryInbox", "MemoryInputs", "Overrides", "in_memory"]
+__all__ = [
+    "InboxFull",
+    "MemoryArtifacts",
+    "MemoryBudgets",
+    "MemoryConversations",
+    "MemoryInbox",
+    "MemoryInputs",
+    "Overrides",
+    "in_memory",
+]
 
 
 class Overrides(TypedDict, total=False):
@@ -36,6 +50,9 @@ class Overrides(TypedDict, total=False):
     estimator: TokenEstimator | None
     prices: Prices | None
     compactor: Compactor | None
+    artifacts: ArtifactStore | None
+    secrets: SecretResolver | None
+    budgets: Budgets | None
 
 
 def in_memory(*, model: LanguageModel | None, **overrides: Unpack[Overrides]) -> Capabilities:
@@ -51,5 +68,6 @@ def in_memory(*, model: LanguageModel | None, **overrides: Unpack[Overrides]) ->
         "inbox": MemoryInbox(),
         "inputs": MemoryInputs(),
         "estimator": ByteEstimator(),
+        "artifacts": MemoryArtifacts(),
     }
     return Capabilities(model=model, **(ports | overrides))

@@ -14,10 +14,10 @@ from triolet.kernel.machine.compaction import view_after
 from triolet.kernel.machine.grants import grants_after
 from triolet.kernel.machine.guards import open_batch, open_run
 from triolet.kernel.machine.history import History
-from triolet.kernel.machine.state import NEW, CallBatch, ConversationState, RunState
+from triolet.kernel.machine.state import KNOWN_TAKEN, NEW, CallBatch, ConversationState, RunState
 from triolet.kernel.machine.table import legal, phase_after
 from triolet.ports.errors import Corrupt
-from triolet.ports.identity import SequenceNumber
+from triolet.ports.identity import InputId, Instant, SequenceNumber
 from triolet.ports.messages import ToolMessage, ToolResult, UserMessage
 from triolet.ports.outcomes import Outcome
 from triolet.ports.records import (
@@ -74,6 +74,7 @@ def advance(state: ConversationState, record: Record) -> ConversationState:
         view=view_after(state, record) if isinstance(record, CompactionCreated) else state.view,
         run=run,
         grants=grants_after(state.grants, record),
+        taken=_taken_after(state, record) if isinstance(record, InputTaken) else state.taken,
     )
 
 
@@ -82,6 +83,13 @@ def fold(records: Iterable[Record], state: ConversationState = NEW) -> Conversat
     for record in records:
         state = advance(state, record)
     return state
+
+
+def _taken_after(state: ConversationState, record: InputTaken) -> tuple[tuple[InputId, Instant], ...]:
+    # A run's own input comes from its caller, and a caller's key may look like an id out of the queue.
+    if record.source not in ("steering", "follow-up"):
+        return state.taken
+    return (*state.taken, (record.id, record.offered_at))[-KNOWN_TAKEN:]
 
 
 # What each family does to the history and to the open run.
@@ -159,7 +167,7 @@ def _compaction_failed(state: ConversationState, record: CompactionFailed) -> _E
 
 def _budget_warned(state: ConversationState, record: BudgetWarned) -> _Effect:
     run = open_run(state)
-    return state.history, attrs.evolve(run, warned=run.warned | {record.dimension})
+    return state.history, attrs.evolve(run, warned=run.warned | {(record.node, record.dimension)})
 
 
 def _budget_reached(state: ConversationState, record: BudgetReached) -> _Effect:

@@ -107,7 +107,7 @@ def before_request(run: RunState, tokens: int | None, cost: int | None, at: Inst
     """
     limits, started = run.started.limits, run.started
     records: tuple[Record, ...] = ()
-    if started.warn_at is not None and at >= started.warn_at and "duration" not in run.warned:
+    if started.warn_at is not None and at >= started.warn_at and (None, "duration") not in run.warned:
         records = (_duration_warning(started.warn_at, started.deadline, at),)
     if run.exhausted is None and limits.max_cost is not None and run.usage.cost + (cost or 0) > limits.max_cost:
         used = run.usage.cost + (cost or 0)
@@ -122,7 +122,7 @@ def _warnings(run: RunState, rows: Iterable[tuple[Dimension, int, int | None]]) 
     return tuple(
         BudgetWarned(dimension=dimension, used=used, limit=limit)
         for dimension, used, limit in rows
-        if limit and used >= WARN_AT * limit and dimension not in run.warned
+        if limit and used >= WARN_AT * limit and (None, dimension) not in run.warned
     )
 
 

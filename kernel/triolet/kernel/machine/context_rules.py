@@ -13,6 +13,7 @@ from triolet.kernel.machine.compaction import whole_turns
 from triolet.kernel.machine.decision import Decision, Refused
 from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.observations import (
+    BudgetGranted,
     BudgetRefused,
     ContextFull,
     ModelCallEnded,
@@ -26,6 +27,7 @@ from triolet.kernel.machine.state import ConversationState, RunState
 from triolet.ports.identity import MICROSECONDS, Instant
 from triolet.ports.records import (
     BudgetReached,
+    BudgetWarned,
     CompactionCreated,
     CompactionFailed,
     ModelInterrupted,
@@ -45,6 +47,16 @@ def measured(state: ConversationState, seen: RequestMeasured) -> Decision:
         # Cost is hard: it is not passed for the last turn that another limit still allows either.
         return (settle.exhausted(run, "cost"),)
     return budget.before_request(run, seen.tokens, seen.cost, seen.at)
+
+
+def granted(state: ConversationState, seen: BudgetGranted) -> Decision:
+    """What other runs know of a node, this one need not be told twice."""
+    warned = open_run(state).warned
+    return tuple(
+        BudgetWarned(dimension=each.dimension, used=each.used, limit=each.limit, node=each.node)
+        for each in seen.warnings
+        if (each.node, each.dimension) not in warned
+    )
 
 
 def refused(state: ConversationState, seen: BudgetRefused) -> Decision:

@@ -152,7 +152,7 @@ def summary_or_none(_: ConversationState, record: CompactionCreated) -> str | No
 
 def first_warning(state: ConversationState, record: BudgetWarned) -> str | None:
     """Once per dimension (RUN-025)."""
-    return "it was announced before" if record.dimension in open_run(state).warned else None
+    return "it was announced before" if (record.node, record.dimension) in open_run(state).warned else None
 
 
 def first_limit(state: ConversationState, _: BudgetReached) -> str | None:

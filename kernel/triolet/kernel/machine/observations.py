@@ -12,6 +12,7 @@ import attrs
 
 from triolet.ports.admission import Admitted
 from triolet.ports.approval import ApprovalRequest, Decision
+from triolet.ports.budget import NodeWarning
 from triolet.ports.canonical import Digest
 from triolet.ports.identity import (
     AgentId,
@@ -100,6 +101,13 @@ class RequestMeasured:
     tokens: int | None
     cost: int | None
     at: Instant
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class BudgetGranted:
+    """The budgets above the run have what the coming request takes; some of them are nearly used up by it."""
+
+    warnings: tuple[NodeWarning, ...]
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -308,6 +316,7 @@ Observation = (
     ConversationOpened
     | RunRequested
     | RequestMeasured
+    | BudgetGranted
     | BudgetRefused
     | ResultsDue
     | Summarized

@@ -89,6 +89,7 @@ def event_of(
                 dimension=record.dimension,
                 used=record.used,
                 limit=record.limit,
+                node=record.node,
             )
         case BudgetReached():
             return BudgetExhausted(

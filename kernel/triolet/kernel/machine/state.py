@@ -13,7 +13,7 @@ import attrs
 from triolet.kernel.machine.history import EMPTY, History
 from triolet.kernel.machine.shown import WHOLE, View
 from triolet.ports.approval import ApprovalRequest
-from triolet.ports.identity import CallId, Epoch, Instant, SequenceNumber
+from triolet.ports.identity import CallId, Epoch, InputId, Instant, SequenceNumber
 from triolet.ports.messages import ToolCall
 from triolet.ports.outcomes import Outcome
 from triolet.ports.records import ApprovalDecided, Dimension, GrantGiven, ModelResponded, RunStarted
@@ -32,8 +32,10 @@ before a model request; `batch` has calls without results; `answered` has a resp
 """
 
 
+KNOWN_TAKEN: Final = 256
+"""How many inputs that came out of a queue stay known: more than can be on record without their queue knowing it."""
 NOTHING_USED: Final = UsageTotals()
-NOT_WARNED: Final[frozenset[Dimension]] = frozenset()
+NOT_WARNED: Final[frozenset[tuple[str | None, Dimension]]] = frozenset()
 NONE_PREPARED: Final[Mapping[CallId, ExecutionClass]] = MappingProxyType({})
 NO_STEPS: Final[Mapping[tuple[CallId, str], JsonText]] = MappingProxyType({})
 NOT_ASKED: Final[Mapping[CallId, ApprovalRequest]] = MappingProxyType({})
@@ -73,12 +75,12 @@ class CallBatch:
 class RunState:
     """The open run. `turn` is the last turn that has a response; `spent` counts calls that may have run.
 
-    `exhausted` is the limit that was run over; using up the turns is not noted, it can be seen. `closing` is the last
-    turn that a reached limit still allows. `warned` are the limits whose use was announced. `attempt` counts the tries
-    of the coming turn that ended without a response, and `retry_at` is when the next one may be made. `failures` counts
-    results in a row that are no success, `result_bytes` the results of the whole run. `overflowed` is the last turn
-    whose request a provider found too large, `compacting` says that the context must shrink before it is asked again,
-    and `summarised` is the last turn for which a summary was made or tried.
+    `exhausted` is the limit that was run over; using up the turns is not noted, it can be seen. `closing` is the
+    last turn that a reached limit still allows. `warned` are the limits whose use was announced, by node. `attempt`
+    counts the tries of the coming turn that ended without a response, and `retry_at` is when the next one may be
+    made. `failures` counts results in a row that are no success, `result_bytes` the results of the whole run.
+    `overflowed` is the last turn whose request a provider found too large, `compacting` says that the context must
+    shrink before it is asked again, and `summarised` is the last turn for which a summary was made or tried.
     """
 
     started: RunStarted
@@ -92,7 +94,7 @@ class RunState:
     result_bytes: int = 0
     exhausted: Dimension | None = None
     closing: int | None = None
-    warned: frozenset[Dimension] = NOT_WARNED
+    warned: frozenset[tuple[str | None, Dimension]] = NOT_WARNED
     overflowed: int = 0
     compacting: bool = False
     summarised: int = 0
@@ -139,7 +141,11 @@ class RunState:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ConversationState:
-    """A conversation after `sequence` records. `view` is what of the history a model is shown."""
+    """A conversation after `sequence` records. `view` is what of the history a model is shown.
+
+    `taken` are the last `KNOWN_TAKEN` inputs that came out of a queue, by id and the time of their offer, so that a
+    queue which was not told can be told again (DUR-016).
+    """
 
     phase: Phase = "new"
     sequence: SequenceNumber = SequenceNumber(0)
@@ -148,6 +154,7 @@ class ConversationState:
     view: View = WHOLE
     run: RunState | None = None
     grants: tuple[GrantGiven, ...] = ()
+    taken: tuple[tuple[InputId, Instant], ...] = ()
 
 
 NEW = ConversationState()

@@ -1,4 +1,4 @@
-"""Running one handler to its outcome, within its deadline.
+"""Running one handler to its outcome, within its deadline and its bound.
 
 Decides how a handler's ending becomes an outcome: returned, raised, or out of time. Cancellation from outside is
 not an outcome here; it propagates, and whoever seals the run says what became of the call.
@@ -10,9 +10,10 @@ from typing import Any, cast
 import trio
 
 from triolet.kernel.machine.outcome_table import stopped
+from triolet.kernel.pipeline.bound import Keep, bounded
 from triolet.kernel.pipeline.runnable import Runnable
 from triolet.kernel.pipeline.settle import settle_exception, settle_output
-from triolet.kernel.threads import run_in_thread
+from triolet.kernel.threads import Threads
 from triolet.ports.outcomes import Outcome
 from triolet.ports.tool_context import ToolContext
 
@@ -23,13 +24,26 @@ async def run_handler(
     *,
     seconds: float,
     result_bytes: int,
-    threads: trio.CapacityLimiter,
+    keep: Keep,
+    threads: Threads,
     began: Callable[[], None],
 ) -> Outcome:
     """Call the tool's handler and give the outcome. `seconds` bounds it, and the wait for a thread before it.
 
-    `began` is called just before the handler is: one that waits for a thread in vain has surely had no effect.
+    A result of more than `result_bytes` is cut, and kept whole by `keep`. `began` is called just before the handler is:
+    one that waits for a thread in vain has surely had no effect.
     """
+    outcome = await _ended(runnable, context, seconds, threads, began)
+    return await bounded(outcome, result_bytes, keep)
+
+
+async def _ended(
+    runnable: Runnable,
+    context: ToolContext,
+    seconds: float,
+    threads: Threads,
+    began: Callable[[], None],
+) -> Outcome:
     tool = runnable.tool
     started = False
 
@@ -41,15 +55,23 @@ async def run_handler(
     try:
         with trio.CancelScope(deadline=trio.current_time() + seconds) as scope:
             if tool.threaded:
-                output: Any = await run_in_thread(tool.handler, runnable.input, context, limiter=threads, began=begin)
+                output: Any = await threads.run(
+                    tool.handler,
+                    runnable.input,
+                    context,
+                    tool=tool.name,
+                    call=runnable.call.id,
+                    run=context.run,
+                    began=begin,
+                )
             else:
                 begin()
                 output = await cast("Any", tool.handler)(runnable.input, context)
-            return settle_output(tool, output, result_bytes)
+            return settle_output(tool, output)
     except Exception as error:  # noqa: BLE001 -- the boundary of a handler's contract
         # Whatever a handler raises is this call's result, and its siblings keep theirs (F-002). Cancellation is no
         # Exception and passes.
-        return settle_exception(tool, error, result_bytes)
+        return settle_exception(tool, error)
     except BaseExceptionGroup as group:
         # A handler's own nursery hands up what broke while it was cancelled, together with the cancellation.
         cancelled, rest = group.split(trio.Cancelled)

@@ -1,7 +1,7 @@
-"""Settling what a handler returned or raised: encode, redact, bound.
+"""Settling what a handler returned or raised: encode, then redact.
 
 Decides the outcome of a handler that ended by itself, in the pipeline's order: the schema first, then the tool's
-redaction, then the run's bound (TOOL-002, RUN-022). An exception's text never enters an outcome.
+redaction (TOOL-002). An exception's text never enters an outcome. How large it may be is the next stage's.
 """
 
 from typing import Any, Final
@@ -14,29 +14,27 @@ from triolet.ports.canonical import encode_text
 from triolet.ports.errors import InvalidJson, InvalidValue
 from triolet.ports.outcomes import Outcome, ToolFailure, ToolSuccess
 from triolet.ports.schema import Codec
-from triolet.ports.strict_json import JsonText, JsonValue, check
+from triolet.ports.strict_json import JsonText, check
 from triolet.ports.tools import Tool
 
-_ENVELOPE_OVERHEAD: Final = 128
 _NUL: Final = "\\u0000"
 
 
-def settle_output(tool: Tool[Any, Any], output: object, limit: int) -> Outcome:
-    """The outcome of a handler that returned `output`; an encoding of more than `limit` bytes is cut."""
+def settle_output(tool: Tool[Any, Any], output: object) -> Outcome:
+    """The outcome of a handler that returned `output`."""
     try:
-        text = _encoded(tool, tool.output, output)
+        return ToolSuccess(output=_encoded(tool, tool.output, output))
     except (InvalidJson, InvalidValue) as error:
         return broken("output", type(error).__name__, tool.execution)
-    return _bounded(text, limit)
 
 
-def settle_exception(tool: Tool[Any, Any], error: Exception, limit: int) -> Outcome:
+def settle_exception(tool: Tool[Any, Any], error: Exception) -> Outcome:
     """The outcome of a handler that raised: its declared failure, or a defect that names a type only."""
     failure = _declared(tool, error)
     if failure is not None:
         try:
             payload = _encoded(tool, tool.failures[failure], _as(failure, error))
-            return ToolFailure(type=failure.__name__, payload=_bounded(payload, limit).output)
+            return ToolFailure(type=failure.__name__, payload=payload)
         except Exception:  # noqa: BLE001 -- its fields, or the tool's redaction: either way nothing of it is seen
             return broken("exception", type(error).__name__[:100], tool.execution)
     return broken("exception", type(error).__name__[:100], tool.execution)
@@ -67,16 +65,3 @@ def _encoded(tool: Tool[Any, Any], codec: Codec[Any], value: object) -> JsonText
         check(encoded)
     text = encode_text(encoded)
     return encode_text(repaired(encoded)) if _NUL in text else text
-
-
-def _bounded(text: JsonText, limit: int) -> ToolSuccess:
-    if len(text) <= limit and (text.isascii() or len(text.encode()) <= limit):
-        return ToolSuccess(output=text)
-    data = text.encode()
-    # Escaping can double a byte inside the envelope, so each half gets a quarter of what is left.
-    share = max(0, limit - _ENVELOPE_OVERHEAD) // 4
-    # Cutting inside a character drops that character, it never breaks it.
-    head = data[:share].decode(errors="ignore")
-    tail = data[len(data) - share :].decode(errors="ignore")
-    envelope: JsonValue = {"cut": True, "head": head, "size": len(data), "tail": tail}
-    return ToolSuccess(output=encode_text(envelope), size=len(data))

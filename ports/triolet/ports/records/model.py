@@ -100,13 +100,17 @@ class CompactionFailed:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class BudgetWarned:
-    """A run crossed 80 % of a limit. Once per dimension (RUN-025). Cost is in millionths of its currency."""
+    """Most of a limit is used: once per dimension, or per dimension of a `node` above the run (RUN-025, SEC-012).
+
+    Cost is in millionths of its currency.
+    """
 
     kind: ClassVar[str] = "budget_warned"
     version: ClassVar[int] = 1
     dimension: Dimension
     used: int
     limit: int
+    node: str | None = None
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from triolet.spec_tests.cases.kernel.abandoning import ABANDONING
 from triolet.spec_tests.cases.kernel.accounting import ACCOUNTING
 from triolet.spec_tests.cases.kernel.approving import APPROVING
 from triolet.spec_tests.cases.kernel.assembling import ASSEMBLING
@@ -23,6 +24,7 @@ from triolet.spec_tests.cases.kernel.setting import KernelSubject
 from triolet.spec_tests.cases.kernel.showing import SHOWING
 from triolet.spec_tests.cases.kernel.steering import STEERING
 from triolet.spec_tests.cases.kernel.suspending import SUSPENDING
+from triolet.spec_tests.cases.kernel.telling import TELLING
 from triolet.spec_tests.suite import Suite
 
 __all__ = ["KERNEL", "KernelSubject"]
@@ -40,6 +42,7 @@ KERNEL: Final = Suite(
         *CUTTING,
         *PAIRING,
         *NESTING,
+        *ABANDONING,
         *LIMITS,
         *SHOWING,
         *CALLS,
@@ -48,6 +51,7 @@ KERNEL: Final = Suite(
         *SUSPENDING,
         *AUTHORIZING,
         *STEERING,
+        *TELLING,
         *PROGRAMS,
         *GENERATING,
         *CONTEXTS,

@@ -11,13 +11,15 @@ import trio
 
 from triolet.adapters.memory import MemoryInbox, MemoryInputs
 from triolet.adapters.scripted_model import ScriptItem
-from triolet.kernel import Agent, ApprovalPolicy, Failed, Kernel, Policy, RunResult, Suspended, Tool, tool
+from triolet.kernel import Agent, ApprovalPolicy, Failed, Kernel, Policy, RunResult, Suspended, Telemetry, Tool, tool
 from triolet.ports.admission import Admitted, InputKind
 from triolet.ports.approval import PENDING, Approval, ApprovalRequest, ApprovalUnavailable, Decision, Pending
 from triolet.ports.authorizer import Action, Authorizer, Verdict
 from triolet.ports.canonical import Digest
 from triolet.ports.conversation_store import Address
+from triolet.ports.errors import Unavailable
 from triolet.ports.identity import InputId, Principal, RequestId
+from triolet.ports.secrets import SecretResolver
 from triolet.ports.strict_json import JsonText
 from triolet.spec_tests.cases.kernel.setting import Bench, KeepingStore, KernelSubject, open_bench, text_agent
 from triolet.spec_tests.claims import SpecViolation, ensure_equal
@@ -89,13 +91,26 @@ class Rules:
         return self._judge(action)
 
 
+class QueueAway(Unavailable):
+    """The queue cannot be reached."""
+
+    @property
+    def message(self) -> str:
+        """What is wrong."""
+        return "the queue cannot be reached"
+
+
 class NotedInputs(MemoryInputs):
-    """A queue that notes what it is told about inputs. It can hold a claim once: `hold` is set when that is made."""
+    """A queue that notes what it is told about inputs.
+
+    It can hold a claim once: `hold` is set when that is made. Told of inputs on record, it is away `away` times.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.told: list[str] = []
         self.hold: trio.Event | None = None
+        self.away = 0
 
     async def claim_joining(self, address: Address, kind: InputKind, limit: int) -> tuple[Admitted, ...]:
         """Claim; a claim that gives something and is to be held comes to no end."""
@@ -107,7 +122,10 @@ class NotedInputs(MemoryInputs):
         return claimed
 
     async def mark_joined(self, address: Address, inputs: tuple[InputId, ...]) -> None:
-        """Note the inputs that are on record now."""
+        """Note the inputs that are on record now, unless the queue is away."""
+        if self.away:
+            self.away -= 1
+            raise QueueAway
         self.told += [f"joined {each}" for each in inputs]
         await super().mark_joined(address, inputs)
 
@@ -161,15 +179,20 @@ async def open_office(
     authorizer: Authorizer | None = None,
     inputs: MemoryInputs | None = None,
     store: KeepingStore | None = None,
+    secrets: SecretResolver | None = None,
+    telemetry: Telemetry | None = None,
 ) -> AsyncGenerator[Bench]:
-    """A bench with a desk, an inbox and a queue of inputs, and an authorizer if one is given."""
+    """A bench with a desk, an inbox and a queue of inputs, and an authorizer and secrets if they are given."""
     ports = {
         "approval": Desk() if desk is None else desk,
         "inbox": MemoryInbox(),
         "inputs": MemoryInputs() if inputs is None else inputs,
         "authorizer": authorizer,
+        "secrets": secrets,
     }
-    async with open_bench(subject, script, agent, store=store, ports=ports) as bench:
+    async with open_bench(
+        subject, script, agent, store=store, ports=ports, options={} if telemetry is None else {"telemetry": telemetry}
+    ) as bench:
         yield bench
 
 

@@ -147,10 +147,11 @@ async def open_bench(
     groups: Mapping[str, int] | None = None,
     store: KeepingStore | None = None,
     ports: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> AsyncGenerator[Bench]:
     """Open the kernel under test with one agent, on a scripted model and a store that keeps everything.
 
-    `ports` binds further capabilities by name.
+    `ports` binds further capabilities by name; `options` are further arguments of the kernel's.
     """
     scripted = ScriptedModel(script)
     runs = text_agent() if agent is None else agent
@@ -162,7 +163,7 @@ async def open_bench(
         ids=SequentialIds(),
         **(ports or {}),
     )
-    async with subject.port(agents=[runs], capabilities=capabilities, groups=groups or {}) as kernel:
+    async with subject.port(agents=[runs], capabilities=capabilities, groups=groups or {}, **(options or {})) as kernel:
         yield Bench(kernel=kernel, agent=runs, model=scripted, store=kept, capabilities=capabilities)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import trio
 
 from triolet.adapters.memory import MemoryInputs
-from triolet.adapters.scripted_model import ScriptItem, call, turn
+from triolet.adapters.scripted_model import ScriptedModel, ScriptItem, call, turn
 from triolet.kernel import Agent, Completed, InputRefused, Policy, tool
 from triolet.ports.admission import Admitted, OfferReused
 from triolet.ports.batch import Batch
@@ -19,7 +19,7 @@ from triolet.ports.language_model import ModelRequest
 from triolet.ports.messages import AssistantMessage, Text, UserMessage
 from triolet.ports.outcomes import ToolSuccess
 from triolet.ports.records import InputTaken
-from triolet.spec_tests.cases.kernel.asking import NotedInputs, asker, open_office, paying, suspension, yes
+from triolet.spec_tests.cases.kernel.asking import NotedInputs, QueueAway, asker, open_office, paying, suspension, yes
 from triolet.spec_tests.cases.kernel.setting import Bench, KernelSubject, ensure_whole, text_agent, turns_pass
 from triolet.spec_tests.cases.record_samples import AT
 from triolet.spec_tests.claims import SpecViolation, ensure, ensure_equal, ensure_raises
@@ -267,6 +267,41 @@ async def what_entered_is_not_delivered_again(subject: KernelSubject) -> None:
     ensure_equal([record.id for record in _entered(bench)], ["k1"], "steering on record")
 
 
+@case("DUR-016")
+async def a_queue_that_was_not_told_gives_nothing_twice(subject: KernelSubject) -> None:
+    """Input on record does not enter again when the queue could not be told: in the same run, and in the next."""
+    for away in (1, 2):
+        queue = NotedInputs()
+        queue.away = away
+        office = _open(subject, [_LOOK, _DONE], lambda: talk.steer("hurry", key="k1"), inputs=queue)
+        async with office as bench:
+            for value in ("go", "again"):
+                async with bench.kernel.conversation("c1") as talk:
+                    with suppress(QueueAway):
+                        await talk.run(bench.agent, value, model=None if value == "go" else ScriptedModel([_DONE] * 2))
+        ensure_equal([record.id for record in _entered(bench)], ["k1"], f"steering on record, queue away {away} times")
+
+
+@case("DUR-016")
+async def a_lost_answer_of_the_store_gives_nothing_twice(subject: KernelSubject) -> None:
+    """Input that was written, though the store's answer was lost, does not enter the next run once more."""
+
+    async def lose(batch: Batch) -> None:
+        if any(isinstance(record, InputTaken) and record.source == "steering" for record in batch.records):
+            raise OSError("the answer is lost")
+
+    async with _open(subject, [_LOOK, _DONE], lambda: talk.steer("hurry", key="k1")) as bench:
+        bench.store.after = lose
+        async with bench.kernel.conversation("c1") as talk:
+            with suppress(OSError):
+                await talk.run(bench.agent, "go")
+        bench.store.after = None
+        async with bench.kernel.conversation("c1") as talk:
+            result = await talk.run(bench.agent, "again")
+    ensure_equal(type(result), Completed, "the result of the next run")
+    ensure_equal([record.id for record in _entered(bench)], ["k1"], "steering on record in the end")
+
+
 def _open(
     subject: KernelSubject,
     script: Sequence[ScriptItem],
@@ -323,4 +358,6 @@ STEERING = (
     what_was_claimed_in_vain_comes_back,
     what_could_not_be_recorded_comes_back,
     what_entered_is_not_delivered_again,
+    a_queue_that_was_not_told_gives_nothing_twice,
+    a_lost_answer_of_the_store_gives_nothing_twice,
 )

@@ -1,0 +1,103 @@
+"""What a host does in the scenarios of the await-point sweep on budgets, context, and calls from within tools.
+
+Decides nothing of where it is interrupted. Each play starts on a stage whose kernel is open and whose ports are slow.
+"""
+
+from typing import Any
+
+import attrs
+import trio
+
+from tests.await_plays import DONE, Stage
+from tests.kernel_world import talker
+from triolet.adapters.estimators import ByteEstimator
+from triolet.adapters.scripted_model import Turn, call, turn
+from triolet.kernel import Agent, Policy, RetryPolicy, ToolContext, Toolkit, tool
+from triolet.ports.compactor import CompactionArtifact, CompactionRange
+from triolet.ports.language_model import ModelRequest, ModelUnavailable
+
+LONG = "x" * 3_000
+"""About a thousand tokens."""
+
+
+@tool(execution="readonly")
+async def read(n: int) -> str:
+    """Read something long."""
+    await trio.lowlevel.checkpoint()
+    return f"{n}:{LONG}"
+
+
+def programmer(_: Stage) -> Agent[Any, Any]:
+    """An agent whose tool calls another one."""
+
+    @tool(execution="readonly")
+    async def play(context: ToolContext) -> int:
+        """Play."""
+        await context.call_tool("read", '{"n": 1}')
+        return 1
+
+    return talker(attrs.evolve(play, calls=Toolkit([read])))
+
+
+def retrying(_: Stage) -> Agent[Any, Any]:
+    """An agent that asks a model again."""
+    return talker(policy=Policy(retry=RetryPolicy(tries=2, seconds=1)))
+
+
+DOWN = turn("x").failing(ModelUnavailable(model="m", reason="overloaded", retry_after=None), after=0)
+
+
+def crowded(stage: Stage) -> Agent[Any, Any]:
+    """An agent whose context is soon full."""
+    stage.office.ports["estimator"] = ByteEstimator()
+    return talker(read, policy=Policy(context_tokens=1_600, max_turns=40, retry=RetryPolicy(tries=1)))
+
+
+def hosted(stage: Stage) -> Agent[Any, Any]:
+    """An agent whose context is summed up by the host."""
+    stage.office.ports["compactor"] = Notes()
+    return talker(policy=Policy(summarise="host"))
+
+
+def reads_on(request: ModelRequest) -> Turn:
+    """Read five times; write a summary when asked for one."""
+    if request.purpose == "summary":
+        return turn("SUMMARY")
+    return DONE if request.turn > 5 else turn(call("read", {"n": request.turn}))
+
+
+class Notes:
+    """The host's own compactor."""
+
+    version = "notes/1"
+
+    async def compact(self, source: CompactionRange) -> CompactionArtifact:
+        """Make an artifact."""
+        return CompactionArtifact(
+            covers_through=source.covers_through,
+            summary="SUMMARY",
+            token_estimate=2,
+            source_digest=source.digest,
+            compactor_version=self.version,
+        )
+
+
+async def two_runs(stage: Stage) -> None:
+    """Something to sum up."""
+    async with stage.kernel.conversation("c") as talk:
+        for _ in range(2):
+            await talk.run(stage.agent, "go")
+
+
+async def compact(stage: Stage) -> None:
+    """Compact between runs."""
+    async with stage.kernel.conversation("c") as talk:
+        await talk.compact(stage.agent)
+
+
+async def compact_in_line(stage: Stage) -> None:
+    """Compact once a run has ended."""
+    async with stage.kernel.conversation("c", while_busy="queue") as talk, trio.open_nursery() as nursery:
+        nursery.start_soon(talk.run, stage.agent, "one")
+        await trio.lowlevel.checkpoint()
+        await talk.compact(stage.agent)
