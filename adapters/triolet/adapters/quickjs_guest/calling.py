@@ -8,7 +8,7 @@ for the whole process, so that two threads cannot swap theirs.
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import wasmtime
 from wasmtime import _ffi as _wasmtime_ffi
@@ -71,12 +71,12 @@ class Exports:
         counts = len(takes), len(gives)
         call, given = _ffi.wasmtime_func_call, results[0].of
         wide = gives == [_I64]
-        make_trap: Any = ctypes.POINTER(_ffi.wasm_trap_t)
+        make_trap = cast("Callable[[], Any]", ctypes.POINTER(_ffi.wasm_trap_t))
 
         def bound(*values: int) -> int:
             for place, value in zip(places, values, strict=True):
                 place.i64 = value
-            trap: Any = make_trap()
+            trap = make_trap()
             error = call(context, by_reference, arguments, counts[0], results, counts[1], ctypes.byref(trap))
             if error:
                 raise _error(error)

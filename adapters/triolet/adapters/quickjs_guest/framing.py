@@ -5,7 +5,7 @@ Decides the form and the bound of one message, on both sides. It trusts neither.
 
 import json
 import struct
-from typing import Any, Final
+from typing import Any, Final, cast
 
 HEADER: Final = 4
 MAX_MESSAGE: Final = 64 * 1024 * 1024
@@ -35,9 +35,9 @@ def length_of(header: bytes) -> int:
 def message_of(data: bytes) -> dict[str, Any]:
     """The message. Raises `BadMessage`."""
     try:
-        message = json.loads(data)
+        message: object = json.loads(data)
     except (ValueError, RecursionError):
         raise BadMessage from None
     if not isinstance(message, dict):
         raise BadMessage
-    return message
+    return cast("dict[str, Any]", message)

@@ -5,7 +5,7 @@ Decides nothing about the run. Raises what writing raises.
 
 import json
 import sys
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from triolet.adapters.cli.demo.folder import Folder
 from triolet.adapters.cli.demo.json_lines import event_line
@@ -135,5 +135,5 @@ class CodeLines:
 def _told(outcome: Outcome) -> dict[str, Any]:
     if isinstance(outcome, ToolSuccess | ToolFailure):
         told: Any = parse(outcome.output if isinstance(outcome, ToolSuccess) else outcome.payload)
-        return dict(told) if isinstance(told, dict) else {"result": told}
+        return cast("dict[str, Any]", told) if isinstance(told, dict) else {"result": told}
     return {"result": outcome.kind}
