@@ -79,6 +79,8 @@ def get_system_packages() -> None:
         needed.append(f"python{sys.version_info[0]}.{sys.version_info[1]}-venv")
     if not loads("libgomp.so.1"):
         needed.append("libgomp1")
+    if sys.platform == "linux" and shutil.which("bwrap") is None:
+        needed.append("bubblewrap")
     if not needed:
         return
     apt = shutil.which("apt-get")
@@ -91,7 +93,9 @@ def get_system_packages() -> None:
     command = f"sudo apt-get install -y {' '.join(needed)}"
     if lacks_venv:
         stop(f"missing: {' '.join(needed)}. Nothing can be set up without it. Run: {command}")
-    say(f"missing: {' '.join(needed)}. Skipped without it: the local model. Run: {command}")
+    skipped = {"libgomp1": "the local model", "bubblewrap": "isolated sandboxes and their tests"}
+    without = " and ".join(skipped[name] for name in needed if name in skipped)
+    say(f"missing: {' '.join(needed)}. Skipped without it: {without}. Run: {command}")
 
 
 def loads(library: str) -> bool:

@@ -3,6 +3,7 @@
 Decides nothing of where it is interrupted. Each play starts on a stage whose kernel is open and whose ports are slow.
 """
 
+from collections.abc import AsyncIterable
 from typing import Any
 
 import attrs
@@ -11,9 +12,13 @@ import trio
 from tests.await_plays import DONE, Stage
 from tests.kernel_world import talker
 from triolet.adapters.estimators import ByteEstimator
+from triolet.adapters.memory import MemoryArtifacts, MemoryBudgets
 from triolet.adapters.scripted_model import Turn, call, turn
 from triolet.kernel import Agent, Policy, RetryPolicy, ToolContext, Toolkit, tool
+from triolet.ports.artifact_store import ArtifactHandle
+from triolet.ports.budget import Amounts, BudgetRefusal, Chain, NodeWarning, Reserved
 from triolet.ports.compactor import CompactionArtifact, CompactionRange
+from triolet.ports.identity import TenantId
 from triolet.ports.language_model import ModelRequest, ModelUnavailable
 
 LONG = "x" * 3_000
@@ -37,6 +42,59 @@ def programmer(_: Stage) -> Agent[Any, Any]:
         return 1
 
     return talker(attrs.evolve(play, calls=Toolkit([read])))
+
+
+class SlowBudgets(MemoryBudgets):
+    """Budgets that let other tasks run before each answer, as another process does."""
+
+    async def reserve(self, key: str, chain: Chain, amounts: Amounts) -> Reserved | BudgetRefusal:
+        await trio.lowlevel.checkpoint()
+        answer = await super().reserve(key, chain, amounts)
+        await trio.lowlevel.checkpoint()
+        return answer
+
+    async def settle(self, key: str, amounts: Amounts) -> tuple[NodeWarning, ...]:
+        await trio.lowlevel.checkpoint()
+        return await super().settle(key, amounts)
+
+    async def release(self, key: str) -> None:
+        await trio.lowlevel.checkpoint()
+        await super().release(key)
+
+
+class SlowArtifacts(MemoryArtifacts):
+    """An artifact store that lets other tasks run before it answers."""
+
+    async def put(
+        self, payload: bytes | AsyncIterable[bytes], *, tenant: TenantId, content_type: str
+    ) -> ArtifactHandle:
+        await trio.lowlevel.checkpoint()
+        return await super().put(payload, tenant=tenant, content_type=content_type)
+
+
+@attrs.define(kw_only=True)
+class Overflown(Exception):
+    """A failure that is too long to be shown."""
+
+    note: str
+
+
+def budgeted(stage: Stage) -> Agent[Any, Any]:
+    """An agent that pays for everything, and whose results are too long."""
+    stage.office.ports.update(budgets=SlowBudgets({}), artifacts=SlowArtifacts(), estimator=ByteEstimator())
+
+    @tool(execution="readonly", failures=[Overflown])
+    async def overflow() -> str:
+        """Fail at length."""
+        raise Overflown(note=LONG)
+
+    @tool(execution="readonly")
+    async def play(context: ToolContext) -> int:
+        """Play."""
+        await context.call_tool("read", '{"n": 1}')
+        return 1
+
+    return talker(read, overflow, attrs.evolve(play, calls=Toolkit([read])), policy=Policy(result_bytes=512))
 
 
 def retrying(_: Stage) -> Agent[Any, Any]:

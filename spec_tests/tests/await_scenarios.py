@@ -123,6 +123,12 @@ SCENARIOS: Final = (
         play=plays.revoke_and_stream_in_line,
     ),
     Scenario(name="a call from within a tool", agent=budgets.programmer, turns=(_PLAY, DONE), play=plays.run),
+    Scenario(
+        name="budgets above a run, and results too long for it",
+        agent=budgets.budgeted,
+        turns=(turn(call("read", {"n": 1}), call("overflow"), call("play")), DONE),
+        play=plays.run,
+    ),
     Scenario(name="a second try", agent=budgets.retrying, turns=(budgets.DOWN, DONE), play=plays.run),
     Scenario(name="a crowded context", agent=budgets.crowded, turns=(budgets.reads_on,) * 12, play=plays.run),
     Scenario(

@@ -14,12 +14,13 @@ import pytest
 # Fixtures live where a conftest names them.
 from tests.approval_fixture import office
 from tests.built_wheel import wheel
+from tests.compaction_world import estimating
 from tests.demo_commands import folder, run
 from tests.kernel_world import world
 from tests.log_watch import log_watch
 from tests.terminal_person import person
 
-__all__ = ["folder", "log_watch", "office", "person", "run", "wheel", "world"]
+__all__ = ["estimating", "folder", "log_watch", "office", "person", "run", "wheel", "world"]
 
 _CI = os.environ.get("CI", "").lower() in {"1", "true"}
 _PROFILE = "ci" if _CI else "dev"

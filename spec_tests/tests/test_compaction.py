@@ -1,87 +1,22 @@
 """Compaction: what a model is shown shrinks, what is on record stays, and a request that fits nothing is not made."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import attrs
 import pytest
 import trio
 import trio.testing
 
-from tests.kernel_world import World, one_agent, talker
+from tests.compaction_world import BAD_SUMMARIES, LONG, answers, reads, shown_text, small
+from tests.kernel_world import World, one_agent
 from triolet.adapters.estimators import ByteEstimator
 from triolet.adapters.scripted_model import Turn, call, text, turn
 from triolet.kernel import (
-    Agent,
     Completed,
-    ConversationBusy,
     Failed,
-    NotCompacted,
-    Policy,
-    RetryPolicy,
     history_problem,
-    tool,
 )
-from triolet.kernel.summary import source_digest
-from triolet.ports.canonical import GENESIS
-from triolet.ports.compactor import CompactionArtifact, CompactionRange, CompactorUnavailable
-from triolet.ports.identity import SequenceNumber
-from triolet.ports.language_model import ContextTooLarge, ModelRequest, ModelUnavailable
-from triolet.ports.messages import Message, ToolMessage, UserMessage
-from triolet.ports.outcomes import outcome_text
+from triolet.ports.language_model import ContextTooLarge, ModelRequest
+from triolet.ports.messages import UserMessage
 from triolet.ports.records import CompactionCreated, CompactionFailed, OverflowRetried
 from triolet.ports.usage import Usage
-
-LONG = "x" * 3_000
-"""About a thousand tokens."""
-
-
-@tool(execution="readonly")
-async def read(n: int) -> str:
-    """Read something long."""
-    return f"{n}:{LONG}"
-
-
-@tool(execution="readonly")
-async def think(n: int) -> int:
-    """Return a number."""
-    return n
-
-
-@pytest.fixture
-async def estimating(world: World) -> World:
-    world.ports["estimator"] = ByteEstimator()
-    return world
-
-
-def small(tokens: int | None = 3_000, **fields: Any) -> Agent[str, str]:
-    options = {key: fields.pop(key) for key in ("redact_summary", "instructions") if key in fields}
-    policy = Policy(context_tokens=tokens, max_turns=40, retry=RetryPolicy(tries=1), **fields)
-    return talker(read, think, policy=policy, **options)
-
-
-def reads(n: int) -> Turn:
-    return turn(call("read", {"n": n}))
-
-
-def shown_text(messages: Sequence[Message]) -> str:
-    pieces: list[str] = []
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            pieces.extend(outcome_text(result.outcome) for result in message.results)
-        elif isinstance(message, UserMessage):
-            pieces.extend(part.text for part in message.parts if part.kind == "text")
-        else:
-            pieces.append(message.text)
-    return "\n".join(pieces)
-
-
-def answers(request: ModelRequest) -> Turn:
-    """Read until told otherwise; write a summary when asked for one."""
-    if request.purpose == "summary":
-        return turn(text("SUMMARY of it all"), usage=Usage(input_tokens=50, output_tokens=5))
-    return turn("done") if request.turn > 6 else reads(request.turn)
-
 
 # --- clearing -----------------------------------------------------------------------------------------
 
@@ -177,13 +112,6 @@ async def test_f_032_one_attempt_and_then_the_typed_end(estimating: World) -> No
     assert [request.purpose for request in model.requests].count("summary") <= 1
 
 
-BAD_SUMMARIES: dict[str, Turn] = {
-    "empty": turn(text(" \n")),
-    "no-smaller": turn(text("y" * 60_000)),
-    "model-failed": turn("x").failing(ModelUnavailable(model="m", reason="timeout"), after=0),
-}
-
-
 @pytest.mark.parametrize("why", BAD_SUMMARIES)
 async def test_f_032_a_failed_summary_leaves_everything_as_it_was(estimating: World, why: str) -> None:
     agent = small(2_500)
@@ -276,146 +204,3 @@ async def test_run_027_nothing_to_take_away_is_the_end(estimating: World) -> Non
         result = await kernel.run(agent, "go")
     assert isinstance(result, Failed)
     assert (result.error.failure.code, len(model.requests)) == ("context-too-large", 1)
-
-
-# --- the host's compactor -----------------------------------------------------------------------------
-
-
-@attrs.define
-class Host:
-    """A compactor whose artifact may be spoilt on its way."""
-
-    spoil: Callable[[CompactionArtifact], CompactionArtifact] = lambda artifact: artifact
-    version: str = "notes/7"
-    asked: list[CompactionRange] = attrs.field(factory=list[CompactionRange])
-
-    async def compact(self, source: CompactionRange) -> CompactionArtifact:
-        self.asked.append(source)
-        artifact = CompactionArtifact(
-            covers_through=source.covers_through,
-            summary="what the host says",
-            retained_facts=("the sky is blue",),
-            token_estimate=9,
-            source_digest=source.digest,
-            compactor_version=self.version,
-        )
-        return self.spoil(artifact)
-
-
-async def test_a_host_artifact_is_bound_to_its_range(estimating: World) -> None:
-    host = Host()
-    estimating.ports["compactor"] = host
-    agent = small(1_600, summarise="host")
-    async with one_agent(estimating, agent, *[answers] * 20) as (kernel, model):
-        result = await kernel.run(agent, "go")
-    assert isinstance(result, Completed)
-    made = [record for record in estimating.of(CompactionCreated) if record.form == "summarize"]
-    assert [record.covers_through for record in made] == [source.covers_through for source in host.asked]
-    assert all(source.digest == source_digest(source.messages) for source in host.asked)
-    assert made[0].compactor_version == "notes/7"
-    assert "the sky is blue" in shown_text(model.requests[-1].messages[:1])
-    assert all(request.purpose == "response" for request in model.requests)
-
-
-SPOILT: dict[str, Callable[[CompactionArtifact], CompactionArtifact]] = {
-    "another range": lambda a: attrs.evolve(a, covers_through=SequenceNumber(a.covers_through - 1)),
-    "another content": lambda a: attrs.evolve(a, source_digest=GENESIS),
-    "another version": lambda a: attrs.evolve(a, compactor_version="notes/8"),
-    "a summary without end": lambda a: attrs.evolve(a, summary="x" * 70_000),
-    "facts without end": lambda a: attrs.evolve(a, retained_facts=("x",) * 101),
-    "no estimate": lambda a: attrs.evolve(a, token_estimate=-1),
-}
-
-
-@pytest.mark.parametrize("how", SPOILT)
-async def test_a_spoilt_artifact_is_refused_and_history_stands(estimating: World, how: str) -> None:
-    estimating.ports["compactor"] = Host(SPOILT[how])
-    agent = small(1_600, summarise="host")
-    async with one_agent(estimating, agent, *[answers] * 20) as (kernel, _), kernel.conversation() as talk:
-        result = await talk.run(agent, "go")
-    assert isinstance(result, Failed)
-    assert [record.reason for record in estimating.of(CompactionFailed)] == ["artifact-refused"]
-    assert all(record.form != "summarize" for record in estimating.of(CompactionCreated))
-
-
-async def test_a_compactor_that_does_not_answer_is_no_summary(estimating: World) -> None:
-    def unavailable(artifact: CompactionArtifact) -> CompactionArtifact:
-        raise CompactorUnavailable(problem="gone")
-
-    estimating.ports["compactor"] = Host(unavailable)
-    agent = small(1_600, summarise="host")
-    async with one_agent(estimating, agent, *[answers] * 20) as (kernel, _):
-        result = await kernel.run(agent, "go")
-    assert isinstance(result, Failed)
-    assert [record.reason for record in estimating.of(CompactionFailed)] == ["compactor-failed"]
-
-
-# --- between runs -------------------------------------------------------------------------------------
-
-
-async def test_a_host_may_compact_between_runs_and_rebuild_from_the_log(estimating: World) -> None:
-    agent = small(None)
-    asked: list[ModelRequest] = []
-
-    def respond(request: ModelRequest) -> Turn:
-        asked.append(request)
-        return turn(f"summary {len(asked)}") if request.purpose == "summary" else turn("words " * 50)
-
-    async with one_agent(estimating, agent, *[respond] * 9) as (kernel, _), kernel.conversation("talk") as talk:
-        for n in range(3):
-            await talk.run(agent, f"question {n}")
-        history = list(talk.history)
-        await talk.compact(agent)
-        assert list(talk.history) == history
-        assert len(talk.context) == 2
-        assert "summary 4" in shown_text(talk.context)
-        with pytest.raises(NotCompacted):
-            await talk.compact(agent)
-        await talk.compact(agent, rebuild=True)
-        # Again from the log, not from the first summary.
-        assert "summary 4" not in shown_text(asked[-1].messages)
-        assert "question 0" in shown_text(asked[-1].messages)
-        assert "summary 5" in shown_text(talk.context)
-        await talk.run(agent, "and now?")
-        assert "summary 5" in shown_text(asked[-1].messages[:1])
-    async with one_agent(estimating, agent, *[respond] * 3) as (kernel, _), kernel.conversation("talk") as again:
-        assert "summary 5" in shown_text(again.context)
-
-
-async def test_f_032_one_summariser_call_however_many_ask(estimating: World) -> None:
-    agent = small(None)
-    gate = trio.Event()
-
-    def respond(request: ModelRequest) -> Turn:
-        return turn("short").gated(gate) if request.purpose == "summary" else turn("words " * 50)
-
-    async with one_agent(estimating, agent, *[respond] * 9) as (kernel, model), kernel.conversation() as talk:
-        await talk.run(agent, "one")
-        await talk.run(agent, "two")
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(talk.compact, agent)
-            await trio.testing.wait_all_tasks_blocked()
-            with pytest.raises(ConversationBusy):
-                await talk.compact(agent)
-            with pytest.raises(ConversationBusy):
-                await talk.run(agent, "three")
-            gate.set()
-    assert [request.purpose for request in model.requests].count("summary") == 1
-
-
-@pytest.mark.parametrize("why", BAD_SUMMARIES)
-async def test_a_failed_compaction_between_runs_is_told_and_changes_nothing(estimating: World, why: str) -> None:
-    agent = small(None)
-
-    def respond(request: ModelRequest) -> Turn:
-        return BAD_SUMMARIES[why] if request.purpose == "summary" else turn("words " * 50)
-
-    async with one_agent(estimating, agent, *[respond] * 9) as (kernel, _), kernel.conversation() as talk:
-        await talk.run(agent, "one")
-        await talk.run(agent, "two")
-        before = len(estimating.records())
-        with pytest.raises(NotCompacted) as caught:
-            await talk.compact(agent)
-        assert caught.value.reason == why
-        assert len(estimating.records()) == before
-        assert list(talk.context) == list(talk.history)

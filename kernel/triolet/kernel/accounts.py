@@ -10,7 +10,7 @@ from typing import Final
 import trio
 
 from triolet.kernel.machine.observations import BudgetGranted, BudgetRefused
-from triolet.ports.budget import Amounts, BudgetRefusal, Budgets, Chain
+from triolet.ports.budget import Amounts, BudgetRefusal, Budgets, Chain, NodeWarning
 from triolet.ports.conversation_store import Address
 from triolet.ports.identity import AgentId, RunId
 from triolet.ports.usage import Usage
@@ -35,7 +35,9 @@ class Accounts:
         self._chain = chain_of(address, agent)
         self._run = run
         self._open: str | None = None
+        self._granted = False
         self._calls = 0
+        self._untold: tuple[NodeWarning, ...] = ()
 
     @property
     def bound(self) -> bool:
@@ -44,19 +46,22 @@ class Accounts:
 
     def holds(self, key: str) -> bool:
         """Whether the request of this key is paid for in advance."""
-        return self._budgets is None or self._open == self._named(key)
+        return self._budgets is None or (self._granted and self._open == self._named(key))
 
     async def reserve(self, key: str, amounts: Amounts) -> BudgetGranted | BudgetRefused:
         """Set aside what a request will take."""
         if self._budgets is None:
             raise AssertionError("nobody is asked where no budgets are bound")
-        await self.release()
-        name = self._named(key)
+        # Open before the answer: if waiting for it is cancelled, it may be set aside all the same, and is given back.
+        name = self._open = self._named(key)
         answer = await self._budgets.reserve(name, self._chain, amounts)
         if isinstance(answer, BudgetRefusal):
+            self._open = None
             return BudgetRefused(dimension=answer.dimension, node=answer.node, used=answer.used, limit=answer.limit)
-        self._open = name
-        return BudgetGranted(warnings=answer.warnings)
+        self._granted = True
+        # A node tells each crossing once, to whoever caused it; what charging caused is told here, with the next grant.
+        warnings, self._untold = (*self._untold, *answer.warnings), ()
+        return BudgetGranted(warnings=warnings)
 
     async def settle(self, usage: Usage | None, turns: int) -> None:
         """Charge what the request used, in place of what was set aside. Shielded, and bounded in time."""
@@ -68,15 +73,15 @@ class Accounts:
             "tokens": used.input_tokens + used.output_tokens,
             "cost": used.cost or 0,
         }
-        name, self._open = self._open, None
+        name, self._open, self._granted = self._open, None, False
         with trio.move_on_after(SETTLE_SECONDS, shield=True):
-            await self._budgets.settle(name, amounts)
+            self._untold += await self._budgets.settle(name, amounts)
 
     async def release(self) -> None:
         """Give back what was set aside for a request that was not made. Shielded, and bounded in time."""
         if self._budgets is None or self._open is None:
             return
-        name, self._open = self._open, None
+        name, self._open, self._granted = self._open, None, False
         with trio.move_on_after(SETTLE_SECONDS, shield=True):
             await self._budgets.release(name)
 
@@ -87,12 +92,19 @@ class Accounts:
         self._calls += 1
         name = self._named(f"calls/{self._calls}")
         amounts: Amounts = {"tool-calls": count}
-        answer = await self._budgets.reserve(name, self._chain, amounts)
+        try:
+            answer = await self._budgets.reserve(name, self._chain, amounts)
+        except trio.Cancelled:
+            # It may be set aside all the same.
+            with trio.move_on_after(SETTLE_SECONDS, shield=True):
+                await self._budgets.release(name)
+            raise
         if isinstance(answer, BudgetRefusal):
             return BudgetRefused(dimension=answer.dimension, node=answer.node, used=answer.used, limit=answer.limit)
+        self._untold += answer.warnings
         # Paid now: from here on the calls count, whatever becomes of them.
         with trio.move_on_after(SETTLE_SECONDS, shield=True):
-            await self._budgets.settle(name, amounts)
+            self._untold += await self._budgets.settle(name, amounts)
         return None
 
     def _named(self, key: str) -> str:

@@ -321,8 +321,12 @@ class Interpreter:
         error.add_note(f"and the run could not be sealed: {failure}")
 
     async def _seal(self, cause: AbortReason | Literal["deadline"]) -> None:
+        # Until an answer is on record, the desk's memory of it is the only one.
+        waiting = next_action(self._state).waits
+        kept = tuple(each for each in next_action(self._journal.state).waits if each not in waiting)
         try:
             await self._flush()
+            kept = ()
             if self._state.run is not None:
                 self._observe(
                     Stopped(
@@ -336,5 +340,5 @@ class Interpreter:
                 await self._flush()
         finally:
             # Also where the log stays open: nobody is here any more for what this run has asked or claimed.
-            await self._desk.withdraw(())
+            await self._desk.withdraw(kept)
             await self.joining.put_back()

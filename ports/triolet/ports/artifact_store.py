@@ -107,15 +107,16 @@ class ArtifactStore(Protocol):
         ...
 
     async def describe(self, digest: Digest, *, tenant: TenantId) -> ArtifactHandle:
-        """Does: say size and content type without reading the payload.
+        """Does: say size and content type without reading the payload; whether the bytes are sound is not looked at.
 
-        Raises as `get`; that the bytes are sound is not looked at.
+        Atomicity, Idempotency, Ordering, Cancellation: as `get`. Raises: as `get`.
         """
         ...
 
     async def delete(self, digest: Digest, *, tenant: TenantId) -> None:
         """Does: forget a payload.
 
-        Idempotency: again harmless, also for an unknown one. Raises: `ArtifactsUnavailable`.
+        Atomicity: gone, or all there. Idempotency: again harmless, also for an unknown one. Ordering: none.
+        Cancellation: gone or not; again is safe. Raises: `ArtifactsUnavailable`.
         """
         ...

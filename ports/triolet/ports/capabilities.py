@@ -17,6 +17,7 @@ from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.prices import Prices
+from triolet.ports.sandbox import Sandbox
 from triolet.ports.secrets import SecretResolver
 from triolet.ports.sources import Clock, IdGenerator
 from triolet.ports.token_estimator import TokenEstimator
@@ -37,6 +38,7 @@ class Capabilities:
     estimator: TokenEstimator | None = None
     prices: Prices | None = None
     compactor: Compactor | None = None
+    sandbox: Sandbox | None = None
     artifacts: ArtifactStore | None = None
     secrets: SecretResolver | None = None
     budgets: Budgets | None = None

@@ -37,6 +37,8 @@ class Secret:
     def __init__(self, handle: SecretHandle, value: str) -> None:
         """`value` is at most `MAX_SECRET` bytes; `ValueError` otherwise."""
         if len(value.encode("utf-8", "surrogatepass")) > MAX_SECRET:
+            # A traceback that shows variables shows this one no more.
+            del value
             raise ValueError(f"a secret is at most {MAX_SECRET} bytes")
         self._handle = handle
         self._value = value
@@ -55,6 +57,9 @@ class Secret:
 
     def __format__(self, specification: str) -> str:
         return repr(self)
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("a secret has no state to be stored; resolve its handle again where it is needed")
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a secret is not pickled or copied; resolve its handle again where it is needed")

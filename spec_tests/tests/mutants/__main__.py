@@ -25,6 +25,8 @@ def main(arguments: list[str]) -> int:
     print("\n".join(table(matrix)))
     problems = [each for each in matrix.problems() if not names or " cites " not in each]
     print()
+    for note in matrix.notes():
+        print(f"NOT EXERCISED  {note}")
     for problem in problems:
         print(f"GAP  {problem}")
     ids = {requirement for mutant in chosen for requirement in mutant.violates}

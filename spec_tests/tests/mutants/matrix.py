@@ -32,6 +32,8 @@ class Verdicts:
     failed: Mapping[str, str]
     """Why, by the name of each case that failed."""
     executed: frozenset[str]
+    unexercised: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    """Why, by the name of each case that this machine or subject could not be put to."""
 
 
 @attrs.frozen(kw_only=True)
@@ -58,13 +60,13 @@ class Matrix:
             for name, reason in verdicts.failed.items()
         ]
         for suite in self.suites:
-            missed = citations(suite).keys() - self.conforming[suite.port].executed
+            missed = citations(suite).keys() - self.conforming[suite.port].executed - self._impossible(suite).keys()
             found += [f"{suite.port}: no conforming subject executes {name}" for name in sorted(missed)]
         for mutant in self.mutants:
             found += [
                 f"mutant {mutant.name} is not caught by any case that cites {requirement}"
                 for requirement in mutant.violates
-                if not self.catches(mutant, requirement)
+                if not self.catches(mutant, requirement) and not self._cannot_meet(mutant)
             ]
             found += [
                 f"mutant {mutant.name} does not fit what it changes: {reason}"
@@ -75,10 +77,28 @@ class Matrix:
             found += self._weak_cases(suite)
         return found
 
+    def notes(self) -> list[str]:
+        """What could not be tried on this machine, a line each with the reason. Never counted as passed (CONF-002)."""
+        return [
+            f"{suite.port}: {name}: {reason}"
+            for suite in self.suites
+            for name, reason in self._impossible(suite).items()
+        ]
+
+    def _impossible(self, suite: Suite[Any]) -> Mapping[str, str]:
+        """The cases that every conforming subject reports as not exercised, for suites that depend on the machine."""
+        verdicts = self.conforming[suite.port]
+        if not suite.real_time:
+            return {}
+        return {name: why for name, why in verdicts.unexercised.items() if name not in verdicts.executed}
+
+    def _cannot_meet(self, mutant: Mutant) -> bool:
+        return bool(mutant.meets) and set(mutant.meets) <= self._impossible(mutant.suite).keys()
+
     def _weak_cases(self, suite: Suite[Any]) -> Iterable[str]:
         for name, ids in citations(suite).items():
             for requirement in ids:
-                if not any(
+                if name not in self._impossible(suite) and not any(
                     name in self.verdicts[mutant.name].failed
                     for mutant in self.mutants
                     if mutant.suite is suite and requirement in mutant.violates
@@ -108,11 +128,13 @@ def run_matrix(
         base[suite.port] = Verdicts(
             failed={name: reason for each in runs for name, reason in each.failed.items()},
             executed=frozenset(name for each in runs for name in each.executed),
+            unexercised={name: reason for each in runs for name, reason in each.unexercised.items()},
         )
     verdicts: dict[str, Verdicts] = {}
     for mutant in mutants:
         told(mutant.name)
-        verdicts[mutant.name] = _judge(mutant.suite, mutant.open, None if full else mutant.violates)
+        meets = () if full else mutant.meets
+        verdicts[mutant.name] = _judge(mutant.suite, mutant.open, None if full else mutant.violates, meets)
     return Matrix(suites=suites, conforming=base, mutants=mutants, verdicts=verdicts)
 
 
@@ -130,11 +152,16 @@ def table(matrix: Matrix) -> Iterable[str]:
             yield from (f"            by {name}" for name in caught_by)
 
 
-def _judge(suite: Suite[Any], maker: Maker, requirements: tuple[str, ...] | None) -> Verdicts:
+def _judge(
+    suite: Suite[Any], maker: Maker, requirements: tuple[str, ...] | None, meets: tuple[str, ...] = ()
+) -> Verdicts:
     failed: dict[str, str] = {}
     executed: set[str] = set()
+    unexercised: dict[str, str] = {}
     for case in suite.cases:
         if requirements is not None and not {*requirements} & {*case.requirements, *suite.lifetime}:
+            continue
+        if meets and case.name not in meets:
             continue
         # A clock that jumps makes whatever hangs end at once.
         clock = None if suite.real_time else MockClock(autojump_threshold=0)
@@ -145,4 +172,6 @@ def _judge(suite: Suite[Any], maker: Maker, requirements: tuple[str, ...] | None
             failed.setdefault(LIFETIME, ", ".join(run.leaks))
         if run.row.status in ("passed", "failed"):
             executed |= {case.name, LIFETIME}
-    return Verdicts(failed=failed, executed=frozenset(executed))
+        elif run.row.status == "not-exercised":
+            unexercised[case.name] = run.row.reason
+    return Verdicts(failed=failed, executed=frozenset(executed), unexercised=unexercised)

@@ -17,13 +17,17 @@ from triolet.spec_tests.suite import Suite
 
 @attrs.frozen(kw_only=True, eq=False)
 class Mutant:
-    """A wrong subject for `suite`, which violates these requirements. `why` is one line."""
+    """A wrong subject for `suite`, which violates these requirements. `why` is one line.
+
+    `meets` names the only cases that it is shown to, where those that cite its requirements take long.
+    """
 
     name: str
     why: str
     violates: tuple[str, ...]
     suite: Suite[Any]
     open: Maker
+    meets: tuple[str, ...] = ()
 
 
 def mutant(suite: Suite[Any], *violates: str) -> Callable[[Callable[[], AbstractAsyncContextManager[Any]]], Mutant]:

@@ -4,6 +4,8 @@ Everything named here is public; modules below are not, but for the makers in `t
 stand-ins beside them, and the vectors, which are read as files.
 """
 
+from triolet.spec_tests.cases.artifact_store import ARTIFACT_STORE, ArtifactSubject
+from triolet.spec_tests.cases.budgets import BUDGETS, BudgetSubject
 from triolet.spec_tests.cases.code_executor import CODE_EXECUTOR, ExecutorSubject
 from triolet.spec_tests.cases.conversation_store import CONVERSATION_STORE, StoreSubject
 from triolet.spec_tests.cases.kernel import KERNEL, KernelSubject
@@ -17,6 +19,8 @@ from triolet.spec_tests.cases.language_model import (
     Says,
     Stalls,
 )
+from triolet.spec_tests.cases.sandbox import SANDBOX, KnownSecret, SandboxSubject
+from triolet.spec_tests.cases.secret_resolver import SECRET_RESOLVER, SecretSubject
 from triolet.spec_tests.catalogue import CATALOGUE, MILESTONES, Requirement
 from triolet.spec_tests.certificate import Certificate, Declared, Row, published_schema
 from triolet.spec_tests.certificate_page import page, row_line
@@ -41,6 +45,8 @@ from triolet.spec_tests.suite import Suite
 from triolet.spec_tests.suites import SUITES
 
 __all__ = [
+    "ARTIFACT_STORE",
+    "BUDGETS",
     "CATALOGUE",
     "CODE_EXECUTOR",
     "CONVERSATION_STORE",
@@ -48,10 +54,14 @@ __all__ = [
     "LANGUAGE_MODEL",
     "LIMIT_SECONDS",
     "MILESTONES",
+    "SANDBOX",
+    "SECRET_RESOLVER",
     "SUITES",
     "Act",
+    "ArtifactSubject",
     "BadTarget",
     "Breaks",
+    "BudgetSubject",
     "Case",
     "CaseRun",
     "Certificate",
@@ -60,6 +70,7 @@ __all__ = [
     "ExecutorSubject",
     "InvalidSelection",
     "KernelSubject",
+    "KnownSecret",
     "Maker",
     "ModelSubject",
     "NotExercised",
@@ -68,7 +79,9 @@ __all__ = [
     "Refuses",
     "Requirement",
     "Row",
+    "SandboxSubject",
     "Says",
+    "SecretSubject",
     "SpecViolation",
     "Stalls",
     "StoreSubject",

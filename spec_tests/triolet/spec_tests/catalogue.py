@@ -17,7 +17,6 @@ MILESTONES: Final = (
     "stores",
     "durable",
     "operations",
-    "sandbox",
     "mcp",
     "skills",
     "state",
@@ -44,6 +43,7 @@ _AWAITS: Final = "spec_tests/tests/test_await_points.py::test_every_await_of_the
 _DECLARATIONS: Final = "spec_tests/tests/test_kit_static.py::test_a_tool_declares_risk_retry_interruption_and_redaction"
 _MATRIX: Final = "spec_tests/tests/test_kit_mutants.py::test_the_matrix_has_no_gap"
 _STATUSES: Final = "spec_tests/tests/test_kit_certificate.py::test_only_executed_checks_count"
+_ATTACKS: Final = "spec_tests/tests/test_sandbox_attacks.py::test_every_attack_succeeds_without_protection"
 _SUBSTITUTE: Final = "spec_tests/tests/test_request_driven_model.py"
 
 _ROWS: Final = (
@@ -56,7 +56,7 @@ _ROWS: Final = (
     _R("CAP-007", "compaction leaves the canonical history alone"),
     _R("CAP-008", "a run records which skills it loaded", milestone="skills"),
     _R("CAP-009", "MCP keeps the server's identity and claims no exactly-once", milestone="mcp"),
-    _R("CAP-010", "a runner without isolation is not called a sandbox", milestone="sandbox"),
+    _R("CAP-010", "a runner without isolation is not called a sandbox"),
     _R("CAP-011", "subagents run by declared delegation, inside the parent's nursery", milestone="subagents"),
     _R("CAP-012", "agent state is apart from history, each write names its class", milestone="state"),
     _R("CAP-013", "telemetry is bounded and redacted unless told otherwise", later="MCP errors: mcp"),
@@ -89,7 +89,7 @@ _ROWS: Final = (
     _R("RUN-019", "using up the turns gives exactly one more, without tools"),
     _R("RUN-020", "a call where tools are forbidden fails the run"),
     _R("RUN-021", "what a run is allowed only tightens the definition"),
-    _R("RUN-022", "a result is bounded once, with head, tail and size", later="handle on the whole value: budgets"),
+    _R("RUN-022", "a result is bounded once, with head, tail, size, and a handle of the whole"),
     _R("RUN-023", "usage is accounted, and a wrong seed stops recovery early", later="crashed workers: durable"),
     _R("RUN-024", "a status message ends each request and is never recorded"),
     _R("RUN-025", "four fifths of a budget warn once; duration and cost are hard"),
@@ -135,7 +135,7 @@ _ROWS: Final = (
     _R("STORE-006", "what does not fit its codec is neither written nor guessed", later="rows of databases: stores"),
     _R("STORE-007", "a checkpoint can be lost, and is bound to the log", later="use in recovery: durable"),
     _R("STORE-008", "projections come from the log alone", milestone="stores"),
-    _R("STORE-009", "large payloads stand apart, named by digest", milestone="budgets"),
+    _R("STORE-009", "large payloads stand apart, named by digest"),
     _R("STORE-010", "durable adapters survive real kills", milestone="stores"),
     _R("STORE-011", "an unknown stored version stops before any write", milestone="stores"),
     _R("STORE-013", "every store passes the same cases", milestone="stores"),
@@ -148,7 +148,7 @@ _ROWS: Final = (
     _R("SUB-007", "a child starts after authorization and approval", milestone="subagents"),
     _R("SUB-008", "a child's authority has a fixed ceiling", milestone="subagents"),
     _R("SUB-009", "a child is finite in every dimension", milestone="subagents"),
-    _R("SUB-010", "reservations conserve every budget", milestone="subagents"),
+    _R("SUB-010", "reservations conserve every budget", later="delegations: subagents"),
     _R("SUB-011", "an ephemeral child lives in its parent's nursery", milestone="subagents"),
     _R("SUB-013", "children end in any order, results keep theirs", milestone="subagents"),
     _R("SUB-015", "a child's transcript stays out of its parent's context", milestone="subagents"),
@@ -171,10 +171,10 @@ _ROWS: Final = (
     _R("SEC-002", "tenants are kept apart", later="authorization: events"),
     _R("SEC-003", "authorization is asked again when it counts"),
     _R("SEC-005", "a tool says how risky, repeatable and private it is", static=_DECLARATIONS),
-    _R("SEC-006", "secrets are handles", later="MCP, sandboxes: mcp"),
-    _R("SEC-010", "untrusted code needs real isolation", later="commands: sandbox"),
+    _R("SEC-006", "secrets are handles", later="MCP: mcp"),
+    _R("SEC-010", "untrusted code needs real isolation"),
     _R("SEC-011", "what an operator does is idempotent and on record", milestone="operations"),
-    _R("SEC-012", "budgets hold over the whole hierarchy", milestone="budgets"),
+    _R("SEC-012", "budgets hold over the whole hierarchy"),
     _R("SEC-013", "every untrusted input and buffer is bounded", later="events, MCP: events"),
     _R("SEC-014", "a generated program can do only what is brokered"),
     _R("OPS-001", "the age of unsettled work can be measured", milestone="operations"),
@@ -183,7 +183,7 @@ _ROWS: Final = (
     _R("CONF-002", "what was not exercised says so and is not counted as passed", static=_STATUSES),
     _R("CONF-003", "what a model is shown is tested by one that answers from it alone", static=_SUBSTITUTE),
     _R("CONF-004", "fail and await points are enumerated by the machine", static=_AWAITS, later="failpoints: durable"),
-    _R("CONF-005", "an attack is first shown to succeed without the protection", milestone="sandbox"),
+    _R("CONF-005", "an attack is first shown to succeed without the protection", static=_ATTACKS),
 )
 
 

@@ -4,18 +4,38 @@ Decides nothing. ``triolet certify triolet.spec_tests.makers:memory_conversation
 one.
 """
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import hashlib
+import os
+import tempfile
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 
-from triolet.adapters.memory import MemoryConversations
+from triolet.adapters.artifact_files import open_artifact_files
+from triolet.adapters.local_runner import LocalRunner
+from triolet.adapters.memory import MemoryArtifacts, MemoryBudgets, MemoryConversations
+from triolet.adapters.secrets import EnvironmentSecrets, SecretFiles
 from triolet.kernel import open_kernel
+from triolet.ports.artifact_store import ArtifactStore
+from triolet.ports.budget import Amounts, Budgets, NodeId
+from triolet.ports.canonical import Digest
 from triolet.ports.conversation_store import Address, ConversationStore
+from triolet.ports.identity import TenantId
+from triolet.ports.secrets import SecretHandle
+from triolet.spec_tests.cases.artifact_store import ArtifactSubject
+from triolet.spec_tests.cases.budgets import BudgetSubject
 from triolet.spec_tests.cases.code_executor import ExecutorSubject
 from triolet.spec_tests.cases.conversation_store import StoreSubject
 from triolet.spec_tests.cases.kernel import KernelSubject
 from triolet.spec_tests.cases.language_model import ModelSubject
+from triolet.spec_tests.cases.sandbox import KnownSecret, SandboxSubject
+from triolet.spec_tests.cases.secret_resolver import SecretSubject
 from triolet.spec_tests.stand_ins.chat_completions import open_chat_completions
+from triolet.spec_tests.stand_ins.one_secret import OneSecret
 from triolet.spec_tests.stand_ins.scripted import ScriptedProvider
+
+_BOUND = 40_000
+"""What the artifact stores made here take, in bytes."""
 
 
 @asynccontextmanager
@@ -40,6 +60,110 @@ async def memory_conversations() -> AsyncGenerator[StoreSubject]:
         yield MemoryConversations.load(bytes(image))
 
     yield StoreSubject(port=store, reopen=reopen, damage=damage, posture={"durability": "this process's memory"})
+
+
+@asynccontextmanager
+async def memory_artifacts() -> AsyncGenerator[ArtifactSubject]:
+    """The memory ArtifactStore. It hands out the very bytes that it keeps, so nothing outside can damage them."""
+    yield ArtifactSubject(
+        port=MemoryArtifacts(limit=_BOUND), bound=_BOUND, posture={"durability": "this process's memory"}
+    )
+
+
+@asynccontextmanager
+async def local_runner() -> AsyncGenerator[SandboxSubject]:
+    """The local runner, which is no sandbox and says so."""
+    store, secret = MemoryArtifacts(), KnownSecret(handle=SecretHandle(name="kit"), value="s3cr3t-value-of-the-kit")
+    yield SandboxSubject(
+        port=LocalRunner(artifacts=store, secrets=OneSecret(secret.handle, secret.value)),
+        name="triolet.adapters.local_runner",
+        declines={"isolation": "it runs plain processes"},
+        store=store,
+        secret=secret,
+        posture={"isolation": "unisolated"},
+    )
+
+
+@asynccontextmanager
+async def file_artifacts() -> AsyncGenerator[ArtifactSubject]:
+    """The ArtifactStore on a file system, in a temporary directory."""
+    with tempfile.TemporaryDirectory() as directory:
+
+        def reopen() -> AbstractAsyncContextManager[ArtifactStore]:
+            return open_artifact_files(directory, limit=_BOUND)
+
+        async def damage(digest: Digest, _: TenantId) -> None:
+            _change_a_byte(Path(directory), digest.partition(":")[2])
+
+        async with reopen() as store:
+            yield ArtifactSubject(
+                port=store, reopen=reopen, damage=damage, bound=_BOUND, posture={"durability": "fsync, one disk"}
+            )
+
+
+def _change_a_byte(directory: Path, name: str) -> None:
+    [path] = directory.rglob(name)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@asynccontextmanager
+async def environment_secrets() -> AsyncGenerator[SecretSubject]:
+    """Secrets from environment variables, of which a few are set for as long as this is open."""
+    prefix = f"TRIOLET_KIT_{hashlib.sha256(os.urandom(16)).hexdigest()[:16].upper()}_"
+    names = ("plain", "spaced", "wide", "empty", "changing", "shown", "broken", "longest", "long", "twice")
+
+    async def bind(name: str, value: bytes) -> SecretHandle:
+        os.environb[os.fsencode(prefix + name)] = value
+        return SecretHandle(name=name)
+
+    try:
+        yield SecretSubject(port=EnvironmentSecrets({name: prefix + name for name in names}), bind=bind)
+    finally:
+        for name in names:
+            os.environ.pop(prefix + name, None)
+
+
+@asynccontextmanager
+async def file_secrets() -> AsyncGenerator[SecretSubject]:
+    """Secrets from files in a temporary directory."""
+    with tempfile.TemporaryDirectory() as directory:
+
+        async def bind(name: str, value: bytes) -> SecretHandle:
+            path = Path(directory) / name
+            path.touch(mode=0o600)
+            path.write_bytes(value)
+            return SecretHandle(name=name)
+
+        yield SecretSubject(port=SecretFiles(directory), bind=bind)
+
+
+@asynccontextmanager
+async def memory_budgets() -> AsyncGenerator[BudgetSubject]:
+    """The memory Budgets."""
+
+    @asynccontextmanager
+    async def limited(limits: Mapping[NodeId, Amounts]) -> AsyncGenerator[Budgets]:
+        yield MemoryBudgets(limits)
+
+    yield BudgetSubject(port=MemoryBudgets({}), limited=limited, posture={"shared": "no: one process"})
+
+
+@asynccontextmanager
+async def bubblewrap() -> AsyncGenerator[SandboxSubject]:
+    """Bubblewrap. Needs Linux with user namespaces and the program ``bwrap``."""
+    from triolet.adapters.bubblewrap import open_bubblewrap
+
+    store, secret = MemoryArtifacts(), KnownSecret(handle=SecretHandle(name="kit"), value="s3cr3t-value-of-the-kit")
+    async with open_bubblewrap(artifacts=store, secrets=OneSecret(secret.handle, secret.value)) as port:
+        yield SandboxSubject(
+            port=port,
+            name="triolet.adapters.bubblewrap",
+            store=store,
+            secret=secret,
+            posture=dict(port.implementation.posture.items()),
+        )
 
 
 @asynccontextmanager

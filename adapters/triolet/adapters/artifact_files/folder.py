@@ -5,13 +5,15 @@ where a tenant's folder is named by a digest, so that no text from outside becom
 name only when its bytes are on the disk. Links, and whatever else is no plain file, are refused, never followed.
 """
 
+import errno
+import fcntl
 import hashlib
 import os
 import re
 import secrets
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -25,15 +27,25 @@ _PIECE: Final = 1024 * 1024
 
 
 class Folder:
-    """One directory of artifacts, held open."""
+    """One directory of artifacts, held open. `limit` bounds one artifact, in bytes."""
 
-    def __init__(self, path: Path) -> None:
-        """Open or make the directory, and remove what a crash left half-written."""
+    def __init__(self, path: Path, limit: int) -> None:
+        """Open or make the directory, and remove what a crash left half-written.
+
+        `PermissionError` where other users may write to it: they could put a folder of their own in a tenant's place.
+        """
+        self._limit = limit
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        for name in os.listdir(self._root):  # noqa: PTH208 -- of a directory that is held open
-            with suppress(OSError), _opened_directory(name, self._root) as tenant:
-                _sweep(tenant)
+        try:
+            if os.fstat(self._root).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise PermissionError(errno.EPERM, "others may write to its directory")
+            for name in os.listdir(self._root):  # noqa: PTH208 -- of a directory that is held open
+                with suppress(OSError), _opened_directory(name, self._root) as tenant:
+                    _sweep(tenant)
+        except BaseException:
+            os.close(self._root)
+            raise
 
     def close(self) -> None:
         """Release the directory."""
@@ -44,20 +56,21 @@ class Folder:
         digest = Digest("sha256:" + hashlib.sha256(data).hexdigest())
         name = digest.partition(":")[2]
         with self._tenant(tenant, make=True) as directory:
-            if not _exists(name, directory):
-                # The type first: a payload that is there has one.
-                _write_whole(f"{name}.type", content_type.encode("ascii"), directory)
-                _write_whole(name, data, directory)
+            # The type first, and on the disk: a payload that is there has one. Whatever came first stands.
+            if not _exists(f"{name}.type", directory) and _add(f"{name}.type", content_type.encode("ascii"), directory):
                 os.fsync(directory)
-            elif _read_plain(name, directory, digest, limit=len(data)) != data:
+            there = _exists(name, directory) or not _add(name, data, directory)
+            if there and _read_plain(name, directory, digest, limit=len(data)) != data:
                 raise ArtifactCorrupt(digest=digest, problem="its bytes are others")
+            # Also for what was there: whoever put it may not have got as far as this.
+            os.fsync(directory)
             return ArtifactHandle(digest=digest, size=len(data), content_type=_type_of(name, directory, digest))
 
     def read(self, digest: Digest, tenant: TenantId) -> bytes:
         """The payload, if its bytes are those of the digest."""
         name = _name_of(digest)
         with self._tenant_of(digest, tenant) as directory:
-            data = _read_plain(name, directory, digest, limit=None)
+            data = _read_plain(name, directory, digest, limit=self._limit)
         if hashlib.sha256(data).hexdigest() != name:
             raise ArtifactCorrupt(digest=digest, problem="its bytes are others")
         return data
@@ -71,8 +84,8 @@ class Folder:
 
     def remove(self, digest: Digest, tenant: TenantId) -> None:
         """Forget the payload, if it is there."""
-        name = _name_of(digest)
         with suppress(ArtifactMissing), self._tenant_of(digest, tenant) as directory:
+            name = _name_of(digest)
             for each in (name, f"{name}.type"):
                 with suppress(FileNotFoundError):
                     os.unlink(each, dir_fd=directory)
@@ -90,15 +103,12 @@ class Folder:
 
     @contextmanager
     def _tenant_of(self, digest: Digest, tenant: TenantId) -> Generator[int]:
-        try:
-            scope = self._tenant(tenant, make=False)
-            directory = scope.__enter__()
-        except FileNotFoundError:
-            raise ArtifactMissing(digest=digest) from None
-        try:
+        with ExitStack() as stack:
+            try:
+                directory = stack.enter_context(self._tenant(tenant, make=False))
+            except FileNotFoundError:
+                raise ArtifactMissing(digest=Digest(digest[:100])) from None
             yield directory
-        finally:
-            scope.__exit__(None, None, None)
 
 
 def _name_of(digest: Digest) -> str:
@@ -134,14 +144,15 @@ def _opened_plain(name: str, directory: int, digest: Digest) -> Generator[int]:
         os.close(file)
 
 
-def _read_plain(name: str, directory: int, digest: Digest, *, limit: int | None) -> bytes:
+def _read_plain(name: str, directory: int, digest: Digest, *, limit: int) -> bytes:
     with _opened_plain(name, directory, digest) as file:
-        size = os.fstat(file).st_size
-        if limit is not None and size > limit:
-            raise ArtifactCorrupt(digest=digest, problem="it has another size")
+        if os.fstat(file).st_size > limit:
+            raise ArtifactCorrupt(digest=digest, problem="it is larger than it can be")
         pieces: list[bytes] = []
-        while piece := os.read(file, _PIECE):
+        while limit >= 0 and (piece := os.read(file, min(_PIECE, limit + 1))):
             pieces.append(piece)
+            # A file that grows while it is read ends here too.
+            limit -= len(piece)
         return b"".join(pieces)
 
 
@@ -163,27 +174,41 @@ def _exists(name: str, directory: int) -> bool:
     return True
 
 
-def _write_whole(name: str, data: bytes, directory: int) -> None:
+def _add(name: str, data: bytes, directory: int) -> bool:
+    """Let `data` appear under `name`, whole; False if there is something of that name."""
     temporary = _TEMPORARY + secrets.token_hex(8)
     file = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory
     )
     try:
+        # Held for as long as this is being written: who opens the directory meanwhile leaves it alone.
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         view = memoryview(data)
         while view:
             view = view[os.write(file, view) :]
         os.fsync(file)
-        os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-    except BaseException:
+        # A link, since a rename would replace what another process put there.
+        os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    finally:
         with suppress(OSError):
             os.unlink(temporary, dir_fd=directory)
-        raise
-    finally:
         os.close(file)
+    return True
 
 
 def _sweep(directory: int) -> None:
     for name in os.listdir(directory):
         if name.startswith(_TEMPORARY):
             with suppress(OSError):
-                os.unlink(name, dir_fd=directory)
+                _remove_abandoned(name, directory)
+
+
+def _remove_abandoned(name: str, directory: int) -> None:
+    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(name, dir_fd=directory)
+    finally:
+        os.close(file)

@@ -77,12 +77,14 @@ async def open_artifact_files(path: str | Path, *, limit: int = FILE_BYTES) -> A
     """Open the store in directory `path`, which is made if it is not there; `limit` bounds one artifact, in bytes.
 
     Acquires a descriptor of the directory, and releases it on leaving. Temporary files that a crash left are
-    removed. Raises `ArtifactsUnavailable` where the directory cannot be used; `ValueError` for a limit below 1.
+    removed; those that another process is writing are not. The file system has to have hard links. How much all
+    artifacts take together is the disk's to bound. Raises `ArtifactsUnavailable` where the directory cannot be used, or
+    other users may write to it; `ValueError` for a limit below 1.
     """
     if limit < 1:
         raise ValueError("an artifact has at least one byte of room")
     try:
-        folder = await trio.to_thread.run_sync(Folder, Path(path))
+        folder = await trio.to_thread.run_sync(Folder, Path(path), limit)
     except OSError as error:
         raise ArtifactsUnavailable(problem=error.strerror or type(error).__name__) from error
     try:

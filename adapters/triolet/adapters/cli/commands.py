@@ -19,6 +19,10 @@ SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
         "triolet.adapters.cli.certify:certify",
         "Certify an adapter against the conformance suite.",
     ),
+    "sandbox": (
+        "triolet.adapters.cli.sandbox:sandbox",
+        "Run a command under a policy, and see what is held.",
+    ),
     "requirements": (
         "triolet.adapters.cli.requirements:requirements",
         "List the requirements and the cases for each.",

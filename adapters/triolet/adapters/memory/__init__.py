@@ -21,6 +21,7 @@ from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.prices import Prices
+from triolet.ports.sandbox import Sandbox
 from triolet.ports.secrets import SecretResolver
 from triolet.ports.sources import Clock, IdGenerator
 from triolet.ports.token_estimator import TokenEstimator
@@ -53,6 +54,7 @@ class Overrides(TypedDict, total=False):
     artifacts: ArtifactStore | None
     secrets: SecretResolver | None
     budgets: Budgets | None
+    sandbox: Sandbox | None
 
 
 def in_memory(*, model: LanguageModel | None, **overrides: Unpack[Overrides]) -> Capabilities:

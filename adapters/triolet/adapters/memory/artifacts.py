@@ -55,6 +55,8 @@ class MemoryArtifacts:
                 raise ArtifactTooLarge(limit=self._limit)
             self._size += len(data)
             kept = self._kept[tenant, digest] = _Kept(payload=data, content_type=content_type)
+        elif kept.payload != data:
+            raise ArtifactCorrupt(digest=digest, problem="its bytes are others")
         return ArtifactHandle(digest=digest, size=len(data), content_type=kept.content_type)
 
     async def get(self, digest: Digest, *, tenant: TenantId) -> bytes:

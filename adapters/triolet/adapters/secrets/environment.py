@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import trio
 
+from triolet.adapters.secrets.refusals import NO_TEXT, TOO_LONG, text_of
 from triolet.ports.secrets import MAX_SECRET, Secret, SecretHandle, SecretMissing, SecretRefused
 
 
@@ -22,14 +23,19 @@ class EnvironmentSecrets:
         """Read the variable that stands for `handle`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         variable = self._variables.get(handle)
-        value = None if variable is None else os.environ.get(variable)
-        if value is None:
+        found = None if variable is None else _read(variable, handle)
+        if found is None:
             raise SecretMissing(handle=handle)
-        if len(value.encode("utf-8", "surrogateescape")) > MAX_SECRET:
-            raise SecretRefused(handle=handle, problem=f"is longer than {MAX_SECRET} bytes")
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            # Not chained: the error would carry the value.
-            raise SecretRefused(handle=handle, problem="is no UTF-8 text") from None
-        return Secret(handle, value)
+        if isinstance(found, str):
+            raise SecretRefused(handle=handle, problem=found)
+        return found
+
+
+def _read(variable: str, handle: SecretHandle) -> Secret | str | None:
+    # Says what is wrong instead of raising it: a traceback that shows variables would show the value.
+    value = os.environ.get(variable)
+    if value is None:
+        return None
+    if len(os.fsencode(value)) > MAX_SECRET:
+        return TOO_LONG
+    return Secret(handle, value) if text_of(os.fsencode(value)) is not None else NO_TEXT

@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from triolet.adapters.secrets.refusals import NO_TEXT, TOO_LONG, text_of
 from triolet.ports.secrets import (
     MAX_SECRET,
     Secret,
@@ -52,26 +53,36 @@ class SecretFiles:
                 raise SecretRefused(handle=handle, problem="is a link") from None
             raise SecretsUnavailable(handle=handle, problem=error.strerror or type(error).__name__) from error
         try:
-            data = self._checked(handle, file)
+            problem = _problem_of(file)
+            found = problem or _content(handle, file)
+        except OSError as error:
+            raise SecretsUnavailable(handle=handle, problem=error.strerror or type(error).__name__) from error
         finally:
             os.close(file)
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            # Not chained: the error would carry the value.
-            raise SecretRefused(handle=handle, problem="is no UTF-8 text") from None
-        return Secret(handle, text.removesuffix("\n"))
+        if isinstance(found, str):
+            raise SecretRefused(handle=handle, problem=found)
+        return found
 
-    def _checked(self, handle: SecretHandle, file: int) -> bytes:
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode):
-            raise SecretRefused(handle=handle, problem="is no plain file")
-        if status.st_mode & stat.S_IRWXO:
-            raise SecretRefused(handle=handle, problem="is open to every user of the machine")
-        data = os.read(file, MAX_SECRET + 2)
-        if len(data) > MAX_SECRET + 1:
-            raise SecretRefused(handle=handle, problem=f"is longer than {MAX_SECRET} bytes")
-        return data
+
+def _problem_of(file: int) -> str | None:
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        return "is no plain file"
+    if status.st_mode & stat.S_IRWXO:
+        return "is open to every user of the machine"
+    return None
+
+
+def _content(handle: SecretHandle, file: int) -> Secret | str:
+    # Says what is wrong instead of raising it: a traceback that shows variables would show the value.
+    data = b""
+    while len(data) <= MAX_SECRET + 1 and (piece := os.read(file, MAX_SECRET + 2 - len(data))):
+        data += piece
+    data = data.removesuffix(b"\n")
+    if len(data) > MAX_SECRET:
+        return TOO_LONG
+    text = text_of(data)
+    return NO_TEXT if text is None else Secret(handle, text)
 
 
 def _is_link(path: Path) -> bool:

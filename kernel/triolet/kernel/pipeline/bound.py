@@ -13,7 +13,6 @@ import trio
 
 from triolet.ports.artifact_store import ArtifactHandle, ArtifactStore
 from triolet.ports.canonical import encode_text
-from triolet.ports.errors import TrioletError
 from triolet.ports.identity import TenantId
 from triolet.ports.outcomes import Outcome, ToolFailure, ToolSuccess
 from triolet.ports.strict_json import JsonText, JsonValue
@@ -37,7 +36,8 @@ def keeper(store: ArtifactStore | None, tenant: TenantId) -> Keep:
         with trio.move_on_after(KEEP_SECONDS, shield=True):
             try:
                 kept = await store.put(text.encode(), tenant=tenant, content_type=CONTENT_TYPE)
-            except TrioletError:
+            except Exception:  # noqa: BLE001 -- the boundary of what a store may do to a call
+                # The handler's effect has happened, and its outcome is not the store's to lose.
                 return None
         return kept
 
@@ -76,7 +76,8 @@ async def _envelope(text: JsonText, size: int, limit: int, keep: Keep) -> JsonTe
         "size": size,
         "artifact": None
         if kept is None
-        else {"digest": kept.digest, "size": kept.size, "content_type": kept.content_type},
+        # The type under which the same bytes were kept first may be any, and of any length: this one is known.
+        else {"digest": kept.digest, "size": kept.size, "content_type": CONTENT_TYPE},
     }
     data = text.encode()
     # Escaping can double a byte inside the envelope, so each half gets a quarter of what is left.

@@ -13,6 +13,7 @@ from triolet.spec_tests.cases.kernel.contexts import CONTEXTS
 from triolet.spec_tests.cases.kernel.cutting import CUTTING
 from triolet.spec_tests.cases.kernel.generating import GENERATING
 from triolet.spec_tests.cases.kernel.interpreting import INTERPRETING
+from triolet.spec_tests.cases.kernel.keeping import KEEPING
 from triolet.spec_tests.cases.kernel.limits import LIMITS
 from triolet.spec_tests.cases.kernel.nesting import NESTING
 from triolet.spec_tests.cases.kernel.ordering import ORDERING
@@ -31,7 +32,7 @@ __all__ = ["KERNEL", "KernelSubject"]
 
 KERNEL: Final = Suite(
     port="kernel",
-    version=2,
+    version=3,
     subject=KernelSubject,
     verbs=("__call__",),
     cases=(
@@ -57,5 +58,6 @@ KERNEL: Final = Suite(
         *CONTEXTS,
         *BUDGETS,
         *ACCOUNTING,
+        *KEEPING,
     ),
 )
