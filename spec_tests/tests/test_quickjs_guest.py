@@ -16,7 +16,8 @@ from tests.mutants.executor_mutants import in_node
 from triolet.adapters.quickjs_guest import engine, stack_room
 from triolet.adapters.quickjs_guest.engine import GuestMissing, compiled_guest, guest_path
 from triolet.adapters.quickjs_guest.framing import MAX_MESSAGE, BadMessage, framed, length_of, message_of
-from triolet.adapters.quickjs_guest.guest import Guest
+from triolet.adapters.quickjs_guest.guest import Guest, prepared_realm
+from triolet.adapters.quickjs_guest.realm import written_parts
 from triolet.adapters.quickjs_guest.stack_room import ROOM_PAGES, UnknownModule, with_room
 from triolet.adapters.quickjs_guest.steps import Settings, Step
 from triolet.adapters.quickjs_wasm import open_quickjs_wasm
@@ -41,6 +42,34 @@ def test_the_stack_lies_where_no_heap_is() -> None:
     places = [made._f("malloc", size) for size in (10, 1_000, 60_000, 100_000, 3_000_000)]
     assert min(places) > top
     made.close()
+
+
+def test_a_copied_realm_is_a_whole_guest() -> None:
+    """A guest that is a copy says what one that was set up says, and no copy sees another's changes."""
+    source = (
+        "async () => [Math.random(), Date.now(), Object.getOwnPropertyNames(globalThis).length, typeof globalThis.left]"
+    )
+    settings = Settings(source, {"files": ["read"]}, 32 << 20, 1_000, 10_000)
+    realm = prepared_realm(compiled_guest().path)
+    leaving = Guest(compiled_guest().path, settings._replace(source="async () => { globalThis.left = 1 }"), realm)
+    assert leaving.start() == Step("returned", "null")
+    copied, again, fresh = (Guest(compiled_guest().path, settings, each) for each in (realm, realm, None))
+    said = fresh.start()
+    assert said.kind == "returned"
+    assert copied.start() == again.start() == said
+    assert sum(len(data) for _, data in realm.parts) < 512 * 1024
+
+
+def test_what_is_written_is_found_wherever_it_is() -> None:
+    memory = bytearray(5 * 4096)
+    assert written_parts(bytes(memory)) == ()
+    memory[4096] = memory[8191] = memory[3 * 4096] = memory[-1] = 1
+    parts = written_parts(bytes(memory))
+    assert [(at, len(data)) for at, data in parts] == [(4096, 4096), (3 * 4096, 2 * 4096)]
+    again = bytearray(len(memory))
+    for at, data in parts:
+        again[at : at + len(data)] = data
+    assert again == memory
 
 
 def test_an_unknown_module_is_not_touched() -> None:

@@ -108,4 +108,6 @@ async def open_quickjs_wasm(*, passes: int = 4) -> AsyncGenerator[QuickJsWasm]:
         compiled = await trio.to_thread.run_sync(compiled_guest)
     except GuestMissing as error:
         raise ExecutorUnavailable(implementation=NAME, problem=f"{error}; pip install 'triolet[code]'") from error
+    # In a thread as well, so that making the executor finds it there.
+    await trio.to_thread.run_sync(prepared_realm, compiled.path)
     yield QuickJsWasm(compiled, passes)
