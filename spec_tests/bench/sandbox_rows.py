@@ -6,7 +6,7 @@ Decides what is measured; printing and comparing is the bench's. An adapter that
 import subprocess
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from time import perf_counter  # noqa: TID251 -- wall time of real processes is what is measured
+from time import perf_counter
 
 import attrs
 import trio
@@ -59,4 +59,4 @@ def _plain(rounds: int) -> float:
 
 if __name__ == "__main__":
     for name, seconds in sandbox_rows().items():
-        print(f"{name:<24} {'not here' if seconds is None else f'{seconds * 1000:.1f} ms'}")  # noqa: T201
+        print(f"{name:<24} {'not here' if seconds is None else f'{seconds * 1000:.1f} ms'}")

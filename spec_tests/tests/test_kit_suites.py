@@ -8,6 +8,7 @@ from triolet.ports.records import RECORD_TYPES
 from triolet.spec_tests import (
     ARTIFACT_STORE,
     BUDGETS,
+    CODE_EXECUTOR,
     CONVERSATION_STORE,
     KERNEL,
     LANGUAGE_MODEL,
@@ -30,6 +31,7 @@ _SUBJECTS: tuple[tuple[Suite[Any], Maker], ...] = (
     (SECRET_RESOLVER, makers.environment_secrets),
     (SECRET_RESOLVER, makers.file_secrets),
     (BUDGETS, makers.memory_budgets),
+    (CODE_EXECUTOR, makers.quickjs_wasm),
     (KERNEL, makers.kernel),
 )
 

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from triolet.kernel.policy import Policy as Policy
     from triolet.kernel.policy import RetryPolicy as RetryPolicy
     from triolet.kernel.preflight import MissingCapabilities as MissingCapabilities
+    from triolet.kernel.programs.code_mode import code_mode as code_mode
+    from triolet.kernel.programs.identifiers import NameCollision as NameCollision
+    from triolet.kernel.programs.report import ProgramFailed as ProgramFailed
+    from triolet.kernel.programs.report import ProgramReport as ProgramReport
     from triolet.kernel.rebuilding import NotCompacted as NotCompacted
     from triolet.kernel.results import Aborted as Aborted
     from triolet.kernel.results import BudgetExhaustedError as BudgetExhaustedError
@@ -88,10 +92,13 @@ __all__ = [
     "MachineRefused",
     "MissingCapabilities",
     "ModelFailedError",
+    "NameCollision",
     "NotCompacted",
     "NotSuspended",
     "OutputInvalidError",
     "Policy",
+    "ProgramFailed",
+    "ProgramReport",
     "RetryPolicy",
     "RunAbortedError",
     "RunError",
@@ -109,6 +116,7 @@ __all__ = [
     "UnknownAgent",
     "UnknownGrant",
     "UnpricedModel",
+    "code_mode",
     "history_is_valid",
     "history_problem",
     "open_kernel",
@@ -116,6 +124,9 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "triolet.kernel.programs.code_mode": ("code_mode",),
+    "triolet.kernel.programs.identifiers": ("NameCollision",),
+    "triolet.kernel.programs.report": ("ProgramFailed", "ProgramReport"),
     "triolet.kernel.offers": ("InputRefused",),
     "triolet.kernel.conversation_opening": ("NotSuspended",),
     "triolet.kernel.agent": ("Agent", "Disposition"),

@@ -11,6 +11,7 @@ from triolet.ports.approval import Approval
 from triolet.ports.artifact_store import ArtifactStore
 from triolet.ports.authorizer import Authorizer
 from triolet.ports.budget import Budgets
+from triolet.ports.code_executor import CodeExecutor
 from triolet.ports.compactor import Compactor
 from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.inbox import Inbox
@@ -41,6 +42,7 @@ class Capabilities:
     artifacts: ArtifactStore | None = None
     secrets: SecretResolver | None = None
     budgets: Budgets | None = None
+    code: CodeExecutor | None = None
 
 
 CAPABILITY_NAMES: frozenset[str] = frozenset(field.name for field in attrs.fields(Capabilities))

@@ -4,12 +4,16 @@ import shutil
 
 from tests.mutants.account_mutants import ACCOUNT_MUTANTS
 from tests.mutants.artifact_mutants import ARTIFACT_MUTANTS, Shelf, artifact_maker_of
+from tests.mutants.executor_mutants import EXECUTOR_MUTANTS
+from tests.mutants.executor_mutants import Executor as PassingExecutor
+from tests.mutants.executor_mutants import maker_of as executor_maker_of
 from tests.mutants.kernel_asking_mutants import ASKING_MUTANTS
 from tests.mutants.kernel_budget_mutants import BUDGET_MUTANTS
 from tests.mutants.kernel_call_mutants import CALL_MUTANTS
 from tests.mutants.kernel_context_mutants import CONTEXT_MUTANTS
 from tests.mutants.kernel_keeping_mutants import KEEPING_MUTANTS
 from tests.mutants.kernel_limit_mutants import LIMIT_MUTANTS
+from tests.mutants.kernel_program_mutants import PROGRAM_MUTANTS
 from tests.mutants.kernel_run_mutants import RUN_MUTANTS
 from tests.mutants.kernel_steering_mutants import STEERING_MUTANTS
 from tests.mutants.kernel_telling_mutants import TELLING_MUTANTS
@@ -32,6 +36,7 @@ CONFORMING: dict[str, tuple[Maker, ...]] = {
     "artifact-store": (makers.memory_artifacts, artifact_maker_of(Shelf)),
     "secret-resolver": (makers.environment_secrets, secret_maker_of(Drawer)),
     "budgets": (makers.memory_budgets,),
+    "code-executor": (makers.quickjs_wasm, executor_maker_of(PassingExecutor)),
     "kernel": (makers.kernel,),
     # Without the program, what is said of attacks is that they were not exercised.
     "sandbox": (makers.local_runner, *((makers.bubblewrap,) if shutil.which("bwrap") else ())),
@@ -45,6 +50,8 @@ MUTANTS: tuple[Mutant, ...] = (
     *ARTIFACT_MUTANTS,
     *SECRET_MUTANTS,
     *ACCOUNT_MUTANTS,
+    *EXECUTOR_MUTANTS,
+    *PROGRAM_MUTANTS,
     *RUN_MUTANTS,
     *CALL_MUTANTS,
     *LIMIT_MUTANTS,

@@ -6,6 +6,7 @@ stand-ins beside them, and the vectors, which are read as files.
 
 from triolet.spec_tests.cases.artifact_store import ARTIFACT_STORE, ArtifactSubject
 from triolet.spec_tests.cases.budgets import BUDGETS, BudgetSubject
+from triolet.spec_tests.cases.code_executor import CODE_EXECUTOR, ExecutorSubject
 from triolet.spec_tests.cases.conversation_store import CONVERSATION_STORE, StoreSubject
 from triolet.spec_tests.cases.kernel import KERNEL, KernelSubject
 from triolet.spec_tests.cases.language_model import (
@@ -47,6 +48,7 @@ __all__ = [
     "ARTIFACT_STORE",
     "BUDGETS",
     "CATALOGUE",
+    "CODE_EXECUTOR",
     "CONVERSATION_STORE",
     "KERNEL",
     "LANGUAGE_MODEL",
@@ -65,6 +67,7 @@ __all__ = [
     "Certificate",
     "CoverageRow",
     "Declared",
+    "ExecutorSubject",
     "InvalidSelection",
     "KernelSubject",
     "KnownSecret",

@@ -24,6 +24,7 @@ from triolet.ports.identity import TenantId
 from triolet.ports.secrets import SecretHandle
 from triolet.spec_tests.cases.artifact_store import ArtifactSubject
 from triolet.spec_tests.cases.budgets import BudgetSubject
+from triolet.spec_tests.cases.code_executor import ExecutorSubject
 from triolet.spec_tests.cases.conversation_store import StoreSubject
 from triolet.spec_tests.cases.kernel import KernelSubject
 from triolet.spec_tests.cases.language_model import ModelSubject
@@ -191,3 +192,35 @@ async def local_model() -> AsyncGenerator[ModelSubject]:
 
     async with open_local_model() as model:
         yield ModelSubject(port=model, name="triolet.adapters.local_model")
+
+
+@asynccontextmanager
+async def quickjs_wasm() -> AsyncGenerator[ExecutorSubject]:
+    """Programs in QuickJS inside WebAssembly, in this process. Needs the extra ``code``."""
+    from triolet.adapters.quickjs_wasm import open_quickjs_wasm
+
+    async with open_quickjs_wasm() as executor:
+        yield ExecutorSubject(port=executor, posture=dict(executor.implementation.posture.items()))
+
+
+@asynccontextmanager
+async def substitute_executor() -> AsyncGenerator[ExecutorSubject]:
+    """The substitute for tests. It runs no JavaScript and says that it is unisolated."""
+    from triolet.adapters.substitute_executor import SubstituteExecutor
+
+    executor = SubstituteExecutor({})
+    reason = "its programs are Python functions of a test"
+    yield ExecutorSubject(
+        port=executor,
+        declines={"javascript": reason, "isolated": reason},
+        posture=dict(executor.implementation.posture.items()),
+    )
+
+
+@asynccontextmanager
+async def quickjs_wasm_sandboxed() -> AsyncGenerator[ExecutorSubject]:
+    """The same guest in a child process under bubblewrap. Needs the extra ``code`` and bubblewrap."""
+    from triolet.adapters.quickjs_wasm_sandboxed import open_quickjs_wasm_sandboxed
+
+    async with open_quickjs_wasm_sandboxed() as executor:
+        yield ExecutorSubject(port=executor, posture=dict(executor.implementation.posture.items()))

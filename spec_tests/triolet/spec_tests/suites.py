@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from triolet.spec_tests.cases.artifact_store import ARTIFACT_STORE
 from triolet.spec_tests.cases.budgets import BUDGETS
+from triolet.spec_tests.cases.code_executor import CODE_EXECUTOR
 from triolet.spec_tests.cases.conversation_store import CONVERSATION_STORE
 from triolet.spec_tests.cases.kernel import KERNEL
 from triolet.spec_tests.cases.language_model import LANGUAGE_MODEL
@@ -18,5 +19,14 @@ from triolet.spec_tests.suite import Suite
 
 SUITES: Final[Mapping[str, Suite[Any]]] = {
     suite.port: suite
-    for suite in (LANGUAGE_MODEL, CONVERSATION_STORE, ARTIFACT_STORE, SECRET_RESOLVER, BUDGETS, KERNEL, SANDBOX)
+    for suite in (
+        LANGUAGE_MODEL,
+        CONVERSATION_STORE,
+        ARTIFACT_STORE,
+        SECRET_RESOLVER,
+        BUDGETS,
+        KERNEL,
+        SANDBOX,
+        CODE_EXECUTOR,
+    )
 }

@@ -21,7 +21,8 @@ DEFAULT_FOLDER: Final = Path("docs")
 @click.option("--scripted", is_flag=True, help="Play it without a model: plain rules choose the same real tools.")
 @click.option("--json", "as_json", is_flag=True, help="Print events and, last, the result as JSON lines.")
 @click.option("--approve", is_flag=True, help="Ask you, at this terminal, before a file is read.")
-def demo(folder: str | None, ask: str | None, scripted: bool, as_json: bool, approve: bool) -> int:
+@click.option("--code", is_flag=True, help="Run one program over the tools, in a cage; no model is asked.")
+def demo(folder: str | None, ask: str | None, scripted: bool, as_json: bool, approve: bool, code: bool) -> int:
     """Run an agent on FOLDER, with a language model inside this machine.
 
     The agent's tools list FOLDER's files, count their words, search them and read from them. You see the timeline as it
@@ -35,6 +36,8 @@ def demo(folder: str | None, ask: str | None, scripted: bool, as_json: bool, app
     from triolet.adapters.cli.demo.folder import UnusableFolder, open_folder
     from triolet.adapters.cli.demo.running import run_demo
 
+    if code and (ask is not None or approve):
+        raise CommandFailed("--code plays a program of its own: --ask and --approve do not go with it", 2)
     if folder is None:
         if not DEFAULT_FOLDER.is_dir():
             raise CommandFailed("there is no ./docs here. Name a folder: triolet demo FOLDER", 2)
@@ -49,5 +52,10 @@ def demo(folder: str | None, ask: str | None, scripted: bool, as_json: bool, app
         opened = open_folder(Path(folder), ask)
     except UnusableFolder as error:
         raise CommandFailed(str(error)) from error
+    if code:
+        from triolet.adapters.cli.demo.code_mode import run_code_demo
+        from triolet.adapters.cli.demo.code_report import CodeLines, CodePage
+
+        return trio.run(run_code_demo, opened, folder, CodeLines() if as_json else CodePage())
     question = ask or f"How many words are in {opened.default_name}?"
     return trio.run(lambda: run_demo(opened, folder, question, scripted=scripted, as_json=as_json, approve=approve))

@@ -11,6 +11,7 @@ from triolet.spec_tests.cases.kernel.budgets import BUDGETS
 from triolet.spec_tests.cases.kernel.calls import CALLS
 from triolet.spec_tests.cases.kernel.contexts import CONTEXTS
 from triolet.spec_tests.cases.kernel.cutting import CUTTING
+from triolet.spec_tests.cases.kernel.generating import GENERATING
 from triolet.spec_tests.cases.kernel.interpreting import INTERPRETING
 from triolet.spec_tests.cases.kernel.keeping import KEEPING
 from triolet.spec_tests.cases.kernel.limits import LIMITS
@@ -53,6 +54,7 @@ KERNEL: Final = Suite(
         *STEERING,
         *TELLING,
         *PROGRAMS,
+        *GENERATING,
         *CONTEXTS,
         *BUDGETS,
         *ACCOUNTING,
