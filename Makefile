@@ -5,12 +5,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test mutants sweep eval docs check clean
+.PHONY: help venv demo test mutants sweep bench eval docs check clean
 
 help:
 	@echo "make demo    run an agent on a real folder, with a language model inside this machine"
 	@echo "make test    run the tests"
 	@echo "make mutants show which requirement is held by which deliberately wrong adapter or kernel"
+	@echo "make bench   what things cost, beside what they may cost: a line of JSON a row (ARGS='--rows 1,3')"
 	@echo "make eval    how much a summary keeps of what matters, by the model inside this machine (minutes)"
 	@echo "make sweep   cancel work at every await of the kernel, and say how many there are (ARGS=--write pins them)"
 	@echo "make docs    write the generated files anew: coverage table, certificate schema, vectors"
@@ -31,6 +32,9 @@ test: venv
 
 mutants: venv
 	@.venv/bin/python -W error -m tests.mutants $(ARGS)
+
+bench: venv
+	@cd spec_tests && ../.venv/bin/python -m bench $(ARGS)
 
 eval: venv
 	@.venv/bin/python spec_tests/evaluation/compaction_quality.py $(ARGS)

@@ -1,13 +1,12 @@
 """What a fresh pass of a program and one call of a tool cost, in processor time of this process and in time.
 
-Decides nothing; ``python spec_tests/bench/code_rows.py`` prints the two rows.
+Decides the workload; the rows are made of it in `bench.rows`.
 """
 
 import time
 from typing import Final
 
 import attrs
-import trio
 
 from triolet.adapters.quickjs_wasm import QuickJsWasm, open_quickjs_wasm
 from triolet.ports.code_executor import (
@@ -60,13 +59,3 @@ async def _run(executor: QuickJsWasm, passes: int, calls: int) -> tuple[float, f
     for _ in range(passes):
         await executor.execute(request, _Echo())
     return (time.process_time() - cpu) * 1e6, (time.perf_counter() - wall) * 1e6
-
-
-def main() -> None:
-    """Print the rows."""
-    for row in trio.run(measure_code):
-        print(f"{row.name:<12} {row.cpu_us:8.0f} µs CPU {row.wall_us:8.0f} µs")
-
-
-if __name__ == "__main__":
-    main()
