@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.kernel_world import talker
+from tests.log_watch import LogWatch
 from triolet.adapters.memory import in_memory
 from triolet.adapters.scripted_model import ScriptedModel, call, turn
 from triolet.kernel import Completed, Policy, open_kernel, tool
@@ -37,11 +38,14 @@ class Counting(ScriptedModel):
 
 
 @pytest.mark.parametrize("context_tokens", [None, 10_000_000])
-async def test_the_three_hundredth_turn_costs_what_the_twentieth_does(context_tokens: int | None) -> None:
+async def test_the_three_hundredth_turn_costs_what_the_twentieth_does(
+    context_tokens: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The watch over all tests reads a whole history at every append.
+    monkeypatch.setattr(LogWatch, "saw", lambda *_: None)
     limits = Policy(max_turns=2 * TURNS, max_tool_calls=2 * TURNS, context_tokens=context_tokens, max_seconds=None)
     agent = talker(look, policy=limits)
     model = Counting(TURNS)
-    # Not the world of other tests: it reads each log again at every append.
     async with open_kernel(agents=[agent], capabilities=in_memory(model=model)) as kernel:
         sys.setprofile(model.count)
         try:
