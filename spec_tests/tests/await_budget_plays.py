@@ -14,12 +14,14 @@ from tests.kernel_world import talker
 from triolet.adapters.estimators import ByteEstimator
 from triolet.adapters.memory import MemoryArtifacts, MemoryBudgets
 from triolet.adapters.scripted_model import Turn, call, turn
-from triolet.kernel import Agent, Policy, RetryPolicy, ToolContext, Toolkit, tool
+from triolet.adapters.substitute_executor import Running, SubstituteExecutor
+from triolet.kernel import Agent, Policy, RetryPolicy, ToolContext, Toolkit, code_mode, tool
 from triolet.ports.artifact_store import ArtifactHandle
 from triolet.ports.budget import Amounts, BudgetRefusal, Chain, NodeWarning, Reserved
 from triolet.ports.compactor import CompactionArtifact, CompactionRange
 from triolet.ports.identity import TenantId
 from triolet.ports.language_model import ModelRequest, ModelUnavailable
+from triolet.ports.strict_json import JsonValue
 
 LONG = "x" * 3_000
 """About a thousand tokens."""
@@ -95,6 +97,17 @@ def budgeted(stage: Stage) -> Agent[Any, Any]:
         return 1
 
     return talker(read, overflow, attrs.evolve(play, calls=Toolkit([read])), policy=Policy(result_bytes=512))
+
+
+def scripting(stage: Stage) -> Agent[Any, Any]:
+    """An agent that writes programs over a tool."""
+
+    async def play(running: Running) -> JsonValue:
+        await trio.lowlevel.checkpoint()
+        return await running.call("things", "read", {"n": 1})
+
+    stage.office.ports["code"] = SubstituteExecutor({"p": play})
+    return talker(code_mode("run_program", {"things": [read]}, trusted_programs=True))
 
 
 def retrying(_: Stage) -> Agent[Any, Any]:

@@ -129,6 +129,12 @@ SCENARIOS: Final = (
         turns=(turn(call("read", {"n": 1}), call("overflow"), call("play")), DONE),
         play=plays.run,
     ),
+    Scenario(
+        name="a program over tools",
+        agent=budgets.scripting,
+        turns=(turn(call("run_program", {"code": "p"})), DONE),
+        play=plays.run,
+    ),
     Scenario(name="a second try", agent=budgets.retrying, turns=(budgets.DOWN, DONE), play=plays.run),
     Scenario(name="a crowded context", agent=budgets.crowded, turns=(budgets.reads_on,) * 12, play=plays.run),
     Scenario(
