@@ -49,7 +49,7 @@ _SUBSTITUTE: Final = "spec_tests/tests/test_request_driven_model.py"
 _ROWS: Final = (
     _R("CAP-001", "an optional capability is a port: contract, errors, lifetime, events", static=_CONTRACTS),
     _R("CAP-002", "what is missing is named at assembly, all of it at once", later="durable assemblies: durable"),
-    _R("CAP-003", "a tool is defined once, and only the kernel runs it", static=_LAYERS, later="broker: budgets"),
+    _R("CAP-003", "a tool is defined once, and only the kernel runs it", static=_LAYERS, later="delegation: subagents"),
     _R("CAP-004", "tool input and output both pass a schema"),
     _R("CAP-005", "results commit in the order in which the calls were declared"),
     _R("CAP-006", "approval requests and decisions are records"),
@@ -76,7 +76,7 @@ _ROWS: Final = (
     _R("RUN-006", "results stand on record in declaration order"),
     _R("RUN-007", "every task of a run lives in the run's nursery"),
     _R("RUN-008", "cancelling a run cancels what it started and waits for it", later="child agents: subagents"),
-    _R("RUN-009", "concurrency is bounded for each run and each named group", later="hierarchy: budgets"),
+    _R("RUN-009", "concurrency is bounded for each run and each named group", later="children: subagents"),
     _R("RUN-010", "no observer holds up a run, and a late one misses nothing semantic", later="ring sizes: events"),
     _R("RUN-011", "exhaustion says so, and by which limit"),
     _R("RUN-012", "no provider's type gets into a record", static=_LAYERS),
