@@ -201,7 +201,7 @@ class EndsWhenItLikes(Executor):
 
 
 @breaks("CAP-015", "CAP-001")
-class LeavesThreads(Executor):
+class LeavesExecutorThreads(Executor):
     """Each pass leaves a thread behind."""
 
     def handed(self, host: CodeExecutionHost) -> CodeExecutionHost:

@@ -16,6 +16,7 @@ from triolet.ports.artifact_store import ArtifactStore
 from triolet.ports.authorizer import Authorizer
 from triolet.ports.budget import Budgets
 from triolet.ports.capabilities import Capabilities
+from triolet.ports.code_executor import CodeExecutor
 from triolet.ports.compactor import Compactor
 from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.inbox import Inbox
@@ -55,6 +56,7 @@ class Overrides(TypedDict, total=False):
     secrets: SecretResolver | None
     budgets: Budgets | None
     sandbox: Sandbox | None
+    code: CodeExecutor | None
 
 
 def in_memory(*, model: LanguageModel | None, **overrides: Unpack[Overrides]) -> Capabilities:
