@@ -85,7 +85,9 @@ class Office(World):
             "inbox": options.pop("inbox", self.inbox),
             "inputs": options.pop("inputs", self.inputs),
         }
-        bound = Capabilities(model=model, conversations=self.store, clock=self.clock, ids=self.ids, **ports)
+        bound = Capabilities(
+            model=model, conversations=self.store, clock=self.clock, ids=self.ids, **(ports | self.ports)
+        )
         return open_kernel(agents=agents, capabilities=bound, **options)
 
     def counted(self, name: str = "pay", *, ask: bool | Callable[[Any], bool] = True, **options: Any) -> Tool[Any, Any]:

@@ -6,15 +6,24 @@ import attrs
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
-from tests.compaction_world import BAD_SUMMARIES, answers, shown_text, small
-from tests.kernel_world import World, one_agent
-from triolet.adapters.scripted_model import Turn, turn
+from tests.approval_world import Office, yes
+from tests.compaction_world import BAD_SUMMARIES, answers, read, reads, shown_text, small
+from tests.kernel_world import World, one_agent, talker
+from triolet.adapters.estimators import ByteEstimator
+from triolet.adapters.scripted_model import ScriptedModel, Turn, call, turn
 from triolet.kernel import (
+    ApprovalPolicy,
     Completed,
     ConversationBusy,
     Failed,
     NotCompacted,
+    Policy,
+    RetryPolicy,
+    RunHandle,
+    Suspended,
+    history_problem,
 )
 from triolet.kernel.summary import source_digest
 from triolet.ports.canonical import GENESIS
@@ -164,3 +173,62 @@ async def test_a_failed_compaction_between_runs_is_told_and_changes_nothing(esti
         assert caught.value.reason == why
         assert len(estimating.records()) == before
         assert list(talk.context) == list(talk.history)
+
+
+# --- together with what else a run does -----------------------------------------------------------------
+
+
+async def test_a_run_that_was_compacted_is_suspended_and_goes_on(office: Office, autojump_clock: MockClock) -> None:
+    office.ports["estimator"] = ByteEstimator()
+    pay = office.counted()
+    waiting = ApprovalPolicy(seconds=5, silence="wait")
+    policy = Policy(context_tokens=1_600, max_turns=40, approval=waiting, retry=RetryPolicy(tries=1))
+    agent = talker(read, pay, policy=policy)
+
+    def respond(request: ModelRequest) -> Turn:
+        assert history_problem(request.messages) is None
+        if request.purpose == "summary":
+            return turn("SUMMARY")
+        if request.turn == 5:
+            return turn(call("pay"))
+        return turn("done") if request.turn > 8 else reads(request.turn)
+
+    model = ScriptedModel([respond] * 40)
+    async with office.kernel(agent, model=model) as kernel, kernel.conversation("c") as talk:
+        suspended = await talk.run(agent, "go")
+    assert isinstance(suspended, Suspended)
+    compactions = len(office.of(CompactionCreated))
+    assert compactions > 0
+    async with office.kernel(agent, model=model) as kernel:
+        await kernel.answer(suspended.requests[0].id, yes(suspended.requests[0]))
+        result = await kernel.resume(suspended)
+    assert isinstance(result, Completed)
+    assert office.ran == [("pay", 1)]
+    assert len(office.of(CompactionCreated)) > compactions
+    assert result.usage.calls == len(model.requests)
+
+
+async def test_steering_enters_before_a_compaction_and_is_shown(office: Office, autojump_clock: MockClock) -> None:
+    office.ports["estimator"] = ByteEstimator()
+    agent = talker(read, policy=Policy(context_tokens=1_600, max_turns=40, retry=RetryPolicy(tries=1)))
+    handles: list[RunHandle[str]] = []
+    steered: list[int] = []
+
+    async def steer() -> None:
+        await handles[0].steer("mind the gap")
+
+    def respond(request: ModelRequest) -> Turn:
+        if request.purpose == "summary":
+            return turn("SUMMARY")
+        if "mind the gap" in shown_text(request.messages):
+            steered.append(request.turn)
+        return turn("done") if request.turn > 6 else reads(request.turn)
+
+    async with office.kernel(agent, model=ScriptedModel([respond] * 40)) as kernel:
+        async with kernel.stream(agent, "go") as run:
+            handles.append(run)
+            async for event in run.events():
+                if event.kind == "turn-ended" and event.turn == 3:
+                    await steer()
+            assert isinstance(await run.result(), Completed)
+    assert steered[0] in (4, 5)

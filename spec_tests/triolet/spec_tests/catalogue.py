@@ -175,7 +175,7 @@ _ROWS: Final = (
     _R("SEC-010", "untrusted code needs real isolation"),
     _R("SEC-011", "what an operator does is idempotent and on record", milestone="operations"),
     _R("SEC-012", "budgets hold over the whole hierarchy"),
-    _R("SEC-013", "every untrusted input and buffer is bounded", later="events, MCP: events"),
+    _R("SEC-013", "every untrusted input and buffer is bounded", later="MCP: mcp"),
     _R("SEC-014", "a generated program can do only what is brokered"),
     _R("OPS-001", "the age of unsettled work can be measured", milestone="operations"),
     _R("OPS-002", "an unknown outcome raises a signal", milestone="operations"),
