@@ -12,7 +12,6 @@ from typing import Final
 import attrs
 
 MILESTONES: Final = (
-    "budgets",
     "events",
     "stores",
     "durable",
