@@ -16,9 +16,11 @@ from triolet.ports.compactor import Compactor
 from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
+from triolet.ports.ledger import Ledger
 from triolet.ports.prices import Prices
 from triolet.ports.sandbox import Sandbox
 from triolet.ports.secrets import SecretResolver
+from triolet.ports.session_store import SessionStore
 from triolet.ports.sources import Clock, IdGenerator
 from triolet.ports.token_estimator import TokenEstimator
 
@@ -43,6 +45,8 @@ class Capabilities:
     secrets: SecretResolver | None = None
     budgets: Budgets | None = None
     code: CodeExecutor | None = None
+    ledger: Ledger | None = None
+    sessions: SessionStore | None = None
 
 
 CAPABILITY_NAMES: frozenset[str] = frozenset(field.name for field in attrs.fields(Capabilities))
