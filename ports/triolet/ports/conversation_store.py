@@ -47,13 +47,16 @@ class Signals:
     input_pending: bool = False
 
 
+NO_SIGNALS: Final = Signals()
+
+
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Appended:
     """The log's new end. `replayed` says that this very batch was already there and nothing was written."""
 
     tail: Tail
     replayed: bool
-    signals: Signals = Signals()
+    signals: Signals = NO_SIGNALS
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import attrs
 
+from triolet.ports.identity import CallId
 from triolet.ports.strict_json import JsonText
 
 
@@ -67,12 +68,25 @@ class ToolDefect:
     effect_possible: bool
 
 
+UnknownReason = Literal["cancelled", "timeout", "crashed", "connection-lost"]
+"""Why nobody knows: the call was stopped, its time was up, its process went, or the line to its server did."""
+
+
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ToolUnknownOutcome:
     """An effect outside may have happened, and nobody recorded whether it did."""
 
     kind: Literal["unknown"] = "unknown"
-    reason: Literal["cancelled", "timeout", "crashed", "connection-lost"]
+    reason: UnknownReason
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class UnknownCall:
+    """A call that waits for somebody to say what became of it (DUR-017)."""
+
+    call: CallId
+    tool: str
+    reason: UnknownReason
 
 
 Outcome = ToolSuccess | ToolRejected | ToolInvalidInput | ToolFailure | ToolDefect | ToolUnknownOutcome

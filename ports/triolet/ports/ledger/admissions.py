@@ -74,6 +74,7 @@ class Admissions(Protocol):
     async def mark_ready(self, tenant: TenantId, submission: SubmissionId) -> Standing:
         """Does: accept what was admitted; from now on it will be settled (DUR-001, DUR-002).
 
+        Steering makes the conversation's suspended submission ready, too, if it has a `steerable` wait.
         Atomicity: ready or not. Idempotency: again, and for what has moved on, it changes nothing. Ordering: none.
         Cancellation: ready or not; again is safe. Raises: `UnknownSubmission`.
         """

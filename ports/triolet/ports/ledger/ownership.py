@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import attrs
 
-from triolet.ports.conversation_store import Signals
+from triolet.ports.conversation_store import NO_SIGNALS, Signals
 from triolet.ports.errors import Fenced
 from triolet.ports.identity import AgentId, CallId, Epoch, Instant, SubmissionId
 from triolet.ports.ledger.commands import Command
@@ -28,7 +28,8 @@ class Claim:
     `attempts` counts the claims since the submission last got on, this one included. `resumed` says that there was a
     claim before. `reserved` is the exact batch that ends the run, where an earlier attempt got as far (DUR-011).
     `stash` are outcomes that finished behind a slower sibling. `joining` are the submissions that an earlier attempt
-    was given and that are not known to be on record. `commands` are the untaken ones, oldest first.
+    was given and that are not known to be on record. `commands` are the untaken ones, oldest first. `signals` are as
+    on an append.
     """
 
     submission: Submission
@@ -41,6 +42,7 @@ class Claim:
     stash: Mapping[CallId, Outcome] = NOTHING_STASHED
     joining: tuple[Submission, ...] = ()
     commands: tuple[Command, ...] = ()
+    signals: Signals = NO_SIGNALS
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -112,7 +114,8 @@ class Ownership(Protocol):
     async def suspend(self, claim: Claim, waits: tuple[Wait, ...], *, until: Instant | None) -> None:
         """Does: end ownership and keep what is waited for, one or more, until a command or `until` (APPR-004).
 
-        A command that is untaken already, and about one of the waits, makes it ready at once instead: none is missed.
+        A command that is untaken already and about one of the waits makes it ready at once instead, as does ready
+        steering where a wait is `steerable`: none is missed.
         The count of attempts starts again, but not for an `OperatorWait`. Atomicity: suspended (or ready) or still
         claimed. Idempotency: again changes nothing. Ordering: it keeps its place and holds back what is behind it.
         """

@@ -11,8 +11,19 @@ import attrs
 from triolet.ports.admission import InputKind
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.conversation_store import Address
-from triolet.ports.identity import AgentId, CallId, Epoch, Instant, Principal, RunId, SequenceNumber, SubmissionId
+from triolet.ports.identity import (
+    AgentId,
+    ConversationId,
+    Epoch,
+    Instant,
+    Principal,
+    RunId,
+    SequenceNumber,
+    SubmissionId,
+    TenantId,
+)
 from triolet.ports.messages import Part
+from triolet.ports.outcomes import UnknownCall
 from triolet.ports.records import RunSettled
 from triolet.ports.schema import Ge, MaxLength, MinLength
 from triolet.ports.strict_json import JsonText
@@ -45,10 +56,11 @@ class Submission:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ApprovalWait:
-    """The run waits for the answer to this request (APPR-004)."""
+    """The run waits for the answer to this request (APPR-004). `steerable`: newer steering counts as one (F-023)."""
 
     kind: Literal["approval"] = "approval"
     request: ApprovalRequest
+    steerable: bool = False
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -56,9 +68,7 @@ class UnknownWait:
     """A call's effect may have happened or not; somebody who knows has to say (DUR-017)."""
 
     kind: Literal["unknown"] = "unknown"
-    call: CallId
-    tool: str
-    reason: Literal["cancelled", "timeout", "crashed", "connection-lost"]
+    unknown: UnknownCall
 
 
 Trouble = Literal["retries-exhausted", "definition-changed", "unknown-agent", "invalid-input", "corrupt-log"]
@@ -120,6 +130,16 @@ class Standing:
     lease_until: Instant | None = None
     host: SubmissionId | None = None
     settlement: Settlement | None = None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class Receipt:
+    """What a caller gets for accepted work, and all it needs to ask after it later, from any process (DUR-001)."""
+
+    submission: SubmissionId
+    tenant: TenantId
+    conversation: ConversationId
+    sequence: SequenceNumber
 
 
 def same_work(first: Submission, again: Submission) -> bool:
