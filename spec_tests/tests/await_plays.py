@@ -13,6 +13,7 @@ import trio
 from tests.approval_world import Gone, asker, suspension, terms_for, yes
 from tests.kernel_world import Paced, talker
 from tests.slow_office import SlowOffice
+from triolet.adapters.held_tools import HeldTools
 from triolet.adapters.memory import MemoryInputs
 from triolet.adapters.scripted_model import call, text, turn
 from triolet.kernel import Agent, Kernel, RunHandle, Suspended, ToolContext, tool
@@ -351,6 +352,29 @@ async def open_conversations(stage: Stage) -> None:
     for name in ("c", "new"):
         async with stage.kernel.conversation(name):
             await trio.lowlevel.checkpoint()
+
+
+async def open_with_a_source(stage: Stage) -> None:
+    """Open a kernel whose agent has the tools of a source, which change while one of them runs."""
+    source: HeldTools
+
+    @tool(execution="readonly")
+    async def swap() -> str:
+        """Offer something else from now on."""
+        source.hold([look_around])
+        return "swapped"
+
+    source = HeldTools("senses", [swap])
+    stage.office.ports["tool_sources"] = (source,)
+    agent = talker(sources=("senses",))
+    async with stage.office.kernel(agent, model=Paced(turn(call("senses__swap", {})), DONE)) as kernel:
+        await kernel.run(agent, "go")
+
+
+@tool(execution="readonly")
+async def look_around() -> str:
+    """Look around."""
+    return "seen"
 
 
 async def leave_a_thread(stage: Stage) -> None:

@@ -135,6 +135,7 @@ SCENARIOS: Final = (
         turns=(turn(call("run_program", {"code": "p"})), DONE),
         play=plays.run,
     ),
+    Scenario(name="tools of a source", agent=plays.talking(), turns=(DONE,), play=plays.open_with_a_source),
     Scenario(name="a second try", agent=budgets.retrying, turns=(budgets.DOWN, DONE), play=plays.run),
     Scenario(name="a crowded context", agent=budgets.crowded, turns=(budgets.reads_on,) * 12, play=plays.run),
     Scenario(

@@ -60,6 +60,8 @@ class SlowOffice(Office):
             "inputs": self.inputs,
             **self.ports,
         }
-        slow: dict[str, Any] = {name: Slow(port) for name, port in ports.items()}
+        slow: dict[str, Any] = {
+            name: tuple(map(Slow, port)) if isinstance(port, tuple) else Slow(port) for name, port in ports.items()
+        }
         bound = Capabilities(model=model, clock=self.clock, ids=self.ids, **slow)
         return open_kernel(agents=agents, capabilities=bound, **options)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import context_examples
+from tests import catalogue_examples, context_examples
 from tests.machine_moves import (
     AT,
     BROKE,
@@ -136,6 +136,7 @@ ROWS: dict[tuple[Phase, type[Record]], Row] = {
     ("answered", r.AttemptStarted): (answer, owned(2), "answered"),
     ("answered", r.InputTaken): (answer, taken("follow-up"), "seam"),
     ("answered", r.RunSettled): (answer, ends("completed"), "idle"),
+    **catalogue_examples.ROWS,
     **context_examples.ROWS,
 }
 
@@ -283,6 +284,7 @@ REFUSALS: dict[g.Guard, tuple[Refusal, ...]] = {
             ToolUnknownOutcome(reason="cancelled"),
         )
     ),
+    **catalogue_examples.REFUSALS,
     **context_examples.REFUSALS,
 }
 

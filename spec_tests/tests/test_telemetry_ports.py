@@ -79,9 +79,10 @@ def test_every_operation_that_can_wait_is_observed() -> None:
         members = {name for name, _ in inspect.getmembers(protocol, inspect.isfunction) if not name.startswith("_")}
         left_out |= {f"{capability}.{name}" for name in members - seen}
     pure = ("clock", "ids", "estimator", "prices")
-    waits = [name for name in left_out if name.partition(".")[0] not in pure and name.partition(".")[2] != "check"]
+    looks = ("check", "changed")
+    waits = [name for name in left_out if name.partition(".")[0] not in pure and name.partition(".")[2] not in looks]
     assert waits == []
-    assert {"clock.now", "ids.new"} <= left_out
+    assert {"clock.now", "ids.new", "tool_sources.changed"} <= left_out
 
 
 class Vault:

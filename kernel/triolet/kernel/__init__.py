@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from triolet.kernel.agent import Agent as Agent
     from triolet.kernel.agent import Disposition as Disposition
+    from triolet.kernel.catalogue import ToolNameClash as ToolNameClash
     from triolet.kernel.conversation import Conversation as Conversation
     from triolet.kernel.conversation import ConversationBusy as ConversationBusy
     from triolet.kernel.conversation import ConversationClosed as ConversationClosed
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from triolet.kernel.policy import InvalidAgent as InvalidAgent
     from triolet.kernel.policy import Policy as Policy
     from triolet.kernel.policy import RetryPolicy as RetryPolicy
+    from triolet.kernel.preflight import DuplicateSource as DuplicateSource
     from triolet.kernel.preflight import MissingCapabilities as MissingCapabilities
     from triolet.kernel.programs.code_mode import code_mode as code_mode
     from triolet.kernel.programs.identifiers import NameCollision as NameCollision
@@ -81,6 +83,7 @@ __all__ = [
     "DeniedError",
     "Disposition",
     "DuplicateAgent",
+    "DuplicateSource",
     "Failed",
     "IllegalRecord",
     "InputRefused",
@@ -111,6 +114,7 @@ __all__ = [
     "Telemetry",
     "Tool",
     "ToolContext",
+    "ToolNameClash",
     "Toolkit",
     "ToolsForbiddenError",
     "UnknownAgent",
@@ -154,7 +158,8 @@ _HOMES: Final = {
         "history_problem",
     ),
     "triolet.kernel.rebuilding": ("NotCompacted",),
-    "triolet.kernel.preflight": ("MissingCapabilities",),
+    "triolet.kernel.catalogue": ("ToolNameClash",),
+    "triolet.kernel.preflight": ("DuplicateSource", "MissingCapabilities"),
     "triolet.kernel.results": (
         "DeniedError",
         "RunSuspendedError",

@@ -15,6 +15,7 @@ from triolet.ports.identity import AgentId
 from triolet.ports.language_model import LanguageModel, ModelSettings, OneTool, OutputSchema, ToolChoice
 from triolet.ports.schema import Codec, codec_for
 from triolet.ports.strict_json import JsonValue
+from triolet.ports.tool_names import check_source_name
 from triolet.ports.tools import Toolkit
 
 In = TypeVar("In")
@@ -51,8 +52,9 @@ class Agent(Generic[In, Out]):
     user's and the model's text pass as they are; anything else crosses as JSON, and the output's schema is part
     of every request (RUN-028). `instructions` is text, or a function (plain or async) of the decoded input that is
     called once a run. `tool_choice` holds for every turn, or is a function of the turn (from 1). `model`
-    overrides the kernel's. `disposition` adds a second, typed value to an ordinary completion. `redact_summary` maps
-    each text that a summary is made from, and the summary itself, to what may be in one. `version` is yours to raise
+    overrides the kernel's. `sources` names tool sources whose tools it is offered beside its toolkit. `disposition`
+    adds a second, typed value to an ordinary completion. `redact_summary` maps each text that a summary is made from,
+    and the summary itself, to what may be in one. `version` is yours to raise
     when something changes that the digest cannot see.
     """
 
@@ -62,6 +64,7 @@ class Agent(Generic[In, Out]):
     output: type[Out] | Codec[Out]
     instructions: Instructions[In] = ""
     toolkit: Toolkit = NO_TOOLS
+    sources: tuple[str, ...] = ()
     policy: Policy = DEFAULT_POLICY
     tool_choice: ToolChoice | Callable[[int], ToolChoice] = "auto"
     settings: ModelSettings = PROVIDER_DEFAULTS
@@ -75,27 +78,33 @@ class Agent(Generic[In, Out]):
     def __attrs_post_init__(self) -> None:
         if not self.id or len(self.id) > 100:
             raise InvalidAgent(agent=self.id[:100], problem="an id has 1 to 100 characters")
-        if not callable(self.tool_choice):
-            self._check_choice(self.tool_choice)
+        if isinstance(self.sources, str) or len({*self.sources}) < len(self.sources):
+            raise InvalidAgent(agent=self.id, problem="sources is a tuple of distinct names of tool sources")
+        for source in self.sources:
+            check_source_name(source)
+        if not callable(self.tool_choice) and not self.sources:
+            self._check_choice(self.tool_choice, self.toolkit)
         object.__setattr__(self, "input_codec", _codec(self.input))
         object.__setattr__(self, "output_codec", _codec(self.output))
         object.__setattr__(self, "definition", digest("triolet.agent", encode(self._described())))
 
-    def choice_for(self, turn: int) -> ToolChoice:
-        """The tool choice for this turn. Raises `InvalidAgent` for one that a function gave and nobody can follow."""
-        if not callable(self.tool_choice):
-            return self.tool_choice
-        choice = self.tool_choice(turn)
-        self._check_choice(choice)
+    def choice_for(self, turn: int, toolkit: Toolkit) -> ToolChoice:
+        """The tool choice for this turn, in which these tools are offered.
+
+        Raises `InvalidAgent` for one that nobody can follow, from a function or because a source has lost the tool.
+        """
+        choice = self.tool_choice(turn) if callable(self.tool_choice) else self.tool_choice
+        if callable(self.tool_choice) or self.sources:
+            self._check_choice(choice, toolkit)
         return choice
 
-    def _check_choice(self, choice: ToolChoice) -> None:
+    def _check_choice(self, choice: ToolChoice, toolkit: Toolkit) -> None:
         if isinstance(choice, OneTool):
-            if self.toolkit.find(choice.name) is None:
+            if toolkit.find(choice.name) is None:
                 raise InvalidAgent(agent=self.id, problem="tool_choice names a tool that it does not have")
         elif choice not in ("auto", "required", "none"):
             raise InvalidAgent(agent=self.id, problem="tool_choice is none of auto, required, none and one tool")
-        elif choice == "required" and len(self.toolkit) == 0:
+        elif choice == "required" and len(toolkit) == 0:
             raise InvalidAgent(agent=self.id, problem="tool_choice requires a tool, and it has none")
 
     @property
@@ -113,7 +122,7 @@ class Agent(Generic[In, Out]):
     def _described(self) -> JsonValue:
         function = self.instructions if callable(self.instructions) else None
         choice = self.tool_choice
-        description = {
+        description: dict[str, object] = {
             "id": self.id,
             "version": self.version,
             "input": self.input_codec.schema,
@@ -135,6 +144,9 @@ class Agent(Generic[In, Out]):
                 for tool in self.toolkit
             ],
         }
+        if self.sources:
+            # What they offer is recorded as it is taken up: it may change, and the definition does not.
+            description["sources"] = sorted(self.sources)
         return cast("JsonValue", description)
 
 

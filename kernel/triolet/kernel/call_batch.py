@@ -14,6 +14,7 @@ import trio
 from triolet.kernel.accounts import Accounts
 from triolet.kernel.agent import Agent
 from triolet.kernel.broker import Broker
+from triolet.kernel.catalogue import Catalogue
 from triolet.kernel.machine.guards import open_batch, open_run
 from triolet.kernel.machine.observations import CallsEnded, CallsJudged, Forbidden, Observation, PermitsHeld, StepEnded
 from triolet.kernel.machine.outcome_table import over_budget, used_up
@@ -75,8 +76,15 @@ class BatchScope:
     """The calls of the run's current response."""
 
     def __init__(
-        self, runtime: Runtime, agent: Agent[Any, Any], source: EventSource, tenant: TenantId, accounts: Accounts
+        self,
+        runtime: Runtime,
+        agent: Agent[Any, Any],
+        source: EventSource,
+        tenant: TenantId,
+        accounts: Accounts,
+        catalogue: Catalogue,
     ) -> None:
+        self._catalogue = catalogue
         self._keep = keeper(runtime.capabilities.artifacts, tenant)
         self._runtime = runtime
         self._agent = agent
@@ -103,12 +111,12 @@ class BatchScope:
         """Judge a new batch, or None where somebody has to be asked for that, or was when the run was suspended."""
         if self._asks or action.answers:
             return None
-        return self._judged(action, judge_freely(self._agent.toolkit, action))
+        return self._judged(action, judge_freely(self._catalogue.toolkit, action))
 
     async def judge(self, action: JudgeCalls, started: RunStarted) -> CallsJudged:
         """Judge a new batch, asking whoever has a say."""
         authority = Authority(self._runtime, self._agent, started, self._source.trace.conversation)
-        judgements = await judge_with_authority(self._agent.toolkit, action, authority)
+        judgements = await judge_with_authority(self._catalogue.toolkit, action, authority)
         if all(not isinstance(each, ApprovalRequest | Forbidden) for each in judgements.values()):
             await self._pay(judgements)
         return self._judged(action, judgements)

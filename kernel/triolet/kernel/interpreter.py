@@ -17,6 +17,7 @@ from triolet.kernel.agent import Agent
 from triolet.kernel.answer import judge_answer
 from triolet.kernel.approval_desk import ApprovalDesk
 from triolet.kernel.call_batch import BatchScope
+from triolet.kernel.catalogue import Catalogue
 from triolet.kernel.joining import InputJoining
 from triolet.kernel.journal import Journal
 from triolet.kernel.machine.advance import advance
@@ -108,8 +109,9 @@ class Interpreter:
         behind = 1 if journal.state.phase == "batch" else 0
         checked = len(journal.state.history) - behind
         self._accounts = Accounts(runtime.capabilities.budgets, journal.address, agent.id, self._run)
-        self._seam = Seam(runtime, agent, model, source, journal.address, self._accounts, checked=checked)
-        self._batch_scope = BatchScope(runtime, agent, source, journal.address.tenant, self._accounts)
+        self._catalogue = catalogue = Catalogue(agent, runtime.capabilities, runtime.groups)
+        self._seam = Seam(runtime, agent, model, source, journal.address, self._accounts, catalogue, checked=checked)
+        self._batch_scope = BatchScope(runtime, agent, source, journal.address.tenant, self._accounts, catalogue)
         self._desk = ApprovalDesk(runtime, next_action(journal.state).waits)
         self.joining = InputJoining(runtime.capabilities.inputs, journal)
         """How waiting input gets into this run."""
@@ -131,7 +133,8 @@ class Interpreter:
 
         On cancellation from outside: seal, settle as aborted, and let it propagate.
         """
-        with self._watch.run(self._agent, self._source, self._journal.address, self._journal.epoch):
+        address, epoch = self._journal.address, self._journal.epoch
+        with self._watch.run(self._agent, self._source, address, epoch, lambda: self._catalogue.toolkit):
             await self._drive(opening, seconds)
 
     async def _drive(self, opening: RunRequested | AttemptResumed, seconds: float | None) -> None:
@@ -176,6 +179,8 @@ class Interpreter:
     def _answer_at_once(self) -> bool:
         """Answer what needs no waiting, on the coming state. False if the plan needs more than that."""
         match next_action(self._state, self._seam.measured).actions:
+            case (MeasureRequest() | JudgeCalls() as action,) if self._tools_are_due(action):
+                return False
             case (MeasureRequest() as action,) if action.turn <= self._drained or not self.joining.bound:
                 seen: Observation | None = self._seam.measure(self._state, action)
             case (ClearResults() as action,):
@@ -219,6 +224,9 @@ class Interpreter:
             case ((AskModel() | Summarize()) as action,) if not self._seam.is_paid(action):
                 self._observe(await self._seam.pay(action))
                 return True
+            case (MeasureRequest() | JudgeCalls() as action,) if self._tools_are_due(action):
+                self._observe(await self._catalogue.take_up(action.turn))
+                return True
             case (MeasureRequest() as action,):
                 self._drained = action.turn
                 inputs = await self.joining.claim(action.intake)
@@ -249,6 +257,11 @@ class Interpreter:
             return False
         self._observe_answer(seen)
         return True
+
+    def _tools_are_due(self, action: MeasureRequest | JudgeCalls) -> bool:
+        if isinstance(action, MeasureRequest):
+            return self._catalogue.due_at_seam(action.turn)
+        return self._catalogue.due_for_calls
 
     @property
     def _steering_denies(self) -> bool:

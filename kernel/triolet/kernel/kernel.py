@@ -13,6 +13,7 @@ import attrs
 import trio
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.catalogue import check_catalogues
 from triolet.kernel.conversation import Conversation, WhileBusy
 from triolet.kernel.conversation_opening import own_conversation, reopen_suspended
 from triolet.kernel.policy import AS_DEFINED, Allowance
@@ -241,7 +242,8 @@ async def open_kernel(
     functions; `telemetry` says what OpenTelemetry is told (CAP-013). Acquires nothing outside: the host owns what it
     bound, and closes it after the kernel. Leaving the scope waits up to `close_seconds` (5) for threads that calls have
     left behind; `Kernel.abandoned` says which go on. Raises `MissingCapabilities` naming everything that is missing
-    (CAP-002), `DuplicateAgent`, `InvalidCloseSeconds`.
+    (CAP-002), `DuplicateAgent`, `DuplicateSource`, `InvalidCloseSeconds`; `ToolNameClash` where a tool source's tool
+    and another have one name; `ToolSourceUnavailable`.
     """
     if not 0 <= close_seconds < inf:
         raise InvalidCloseSeconds(seconds=close_seconds)
@@ -251,6 +253,7 @@ async def open_kernel(
             raise DuplicateAgent(agent=agent.id)
         by_id[agent.id] = agent
     runtime = assemble(by_id, capabilities, groups or {}, max_threads, watch_for(telemetry))
+    await check_catalogues(by_id.values(), runtime.capabilities)
     try:
         yield Kernel(runtime)
     finally:

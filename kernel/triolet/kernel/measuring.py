@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.catalogue import Catalogue
 from triolet.kernel.machine.compaction import CLEARED_TOKENS, Measured, request_key
 from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.history import History
@@ -25,8 +26,12 @@ _NO_SIZES: Final[tuple[int, ...]] = ()
 class Meter:
     """The size of one run's requests."""
 
-    def __init__(self, agent: Agent[Any, Any], capabilities: Capabilities, model: ModelIdentity) -> None:
+    def __init__(
+        self, agent: Agent[Any, Any], capabilities: Capabilities, model: ModelIdentity, catalogue: Catalogue
+    ) -> None:
         self._agent = agent
+        self._catalogue = catalogue
+        self._toolkit = catalogue.toolkit
         self._estimator = capabilities.estimator
         self._prices = capabilities.prices
         self._model = model
@@ -101,11 +106,13 @@ class Meter:
         if estimator is None:
             return 0
         instructions = open_run(state).started.instructions
+        if self._toolkit is not self._catalogue.toolkit:
+            self._toolkit, self._fixed = self._catalogue.toolkit, {}
         known = self._fixed.get((instructions, forbid_tools))
         if known is None:
             known = estimator.text(instructions)
             if not forbid_tools:
-                known += estimator.tools(agent.toolkit.declarations)
+                known += estimator.tools(self._toolkit.declarations)
             schema = agent.output_schema
             if schema is not None:
                 known += estimator.schema(schema.schema)

@@ -11,6 +11,7 @@ import attrs
 import trio
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.catalogue import Catalogue
 from triolet.kernel.machine.compaction import Measured
 from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.observations import InterruptedCall, ModelCallEnded, ResponseReduced
@@ -65,6 +66,7 @@ class ModelCall:
     __slots__ = (
         "_agent",
         "_attempt",
+        "_catalogue",
         "_checked",
         "_clock",
         "_measured",
@@ -82,11 +84,13 @@ class ModelCall:
         source: EventSource,
         meter: Meter,
         clock: Clock,
+        catalogue: Catalogue,
         *,
         checked: int,
     ) -> None:
         """`checked` messages of the history were found valid before this run, and are not looked at again."""
         self._agent = agent
+        self._catalogue = catalogue
         self._meter = meter
         self._clock = clock
         self._measured: Measured | None = None
@@ -169,16 +173,16 @@ class ModelCall:
     def _request(self, state: ConversationState, action: AskModel) -> ModelRequest:
         run = open_run(state)
         messages = self._messages(state)
-        agent = self._agent
-        choice = agent.choice_for(action.turn)
-        forbidden = action.forbid_tools or choice == "none" or len(agent.toolkit) == 0
+        agent, toolkit = self._agent, self._catalogue.toolkit
+        choice = agent.choice_for(action.turn, toolkit)
+        forbidden = action.forbid_tools or choice == "none" or len(toolkit) == 0
         return ModelRequest(
             run=run.started.run,
             turn=action.turn,
             attempt=action.attempt,
             instructions=run.started.instructions,
             messages=messages,
-            tools=() if forbidden else agent.toolkit.declarations,
+            tools=() if forbidden else toolkit.declarations,
             tool_choice="none" if forbidden else choice,
             output=agent.output_schema,
             settings=agent.settings,

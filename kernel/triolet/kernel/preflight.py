@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.catalogue import bound_sources, needs_of
 from triolet.ports.capabilities import Capabilities
 from triolet.ports.errors import Misuse
 from triolet.ports.tools import Tool, Toolkit
@@ -28,14 +29,33 @@ class MissingCapabilities(Misuse):
         return f"missing capabilities: {rows}"
 
 
+@attrs.define(kw_only=True)
+class DuplicateSource(Misuse):
+    """Two bound tool sources share a name."""
+
+    source: str
+
+    @property
+    def message(self) -> str:
+        """Which name."""
+        return f"two tool sources have the name {self.source!r}"
+
+
 def check_assembly(agents: Iterable[Agent[Any, Any]], capabilities: Capabilities, groups: Collection[str]) -> None:
-    """Raise `MissingCapabilities` unless these agents can run on these capabilities."""
+    """Raise `MissingCapabilities` unless these agents can run on these capabilities; `DuplicateSource`."""
+    names: set[str] = set()
+    for source in capabilities.tool_sources or ():
+        if source.name in names:
+            raise DuplicateSource(source=source.name)
+        names.add(source.name)
     needs: set[tuple[str, str]] = {(name, "every run") for name in ("conversations", "clock", "ids")}
     for agent in agents:
         needs.update(_needs(agent))
         needs.update(_not_kept(agent, capabilities))
+        needs.update(_needs_of_sources(agent, capabilities))
     bound = {field.name for field in attrs.fields(Capabilities) if getattr(capabilities, field.name) is not None}
     bound.update(f"group {name}" for name in groups)
+    bound.update(f"tool source {source.name}" for source in capabilities.tool_sources or ())
     missing = tuple(sorted((port, by) for port, by in needs if port not in bound))
     if missing:
         raise MissingCapabilities(missing=missing)
@@ -52,13 +72,16 @@ def _needs(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
     if policy.summarise == "host":
         yield "compactor", f"agent {agent.id}"
     for tool in _reachable(agent.toolkit):
-        for port in tool.requires:
+        for port in needs_of(tool):
             yield port, f"tool {tool.name}"
-        if tool.needs_approval is not False:
-            yield "approval", f"tool {tool.name}"
-            yield "inbox", f"tool {tool.name}"
-        if tool.group is not None:
-            yield f"group {tool.group}", f"tool {tool.name}"
+
+
+def _needs_of_sources(agent: Agent[Any, Any], capabilities: Capabilities) -> Iterator[tuple[str, str]]:
+    for name in agent.sources:
+        yield f"tool source {name}", f"agent {agent.id}"
+    for source in bound_sources(agent, capabilities):
+        for port in source.requires:
+            yield port, f"tool source {source.name}"
 
 
 def _not_kept(agent: Agent[Any, Any], capabilities: Capabilities) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.catalogue import Catalogue
 from triolet.kernel.machine.compaction import Summarize, whole_turns
 from triolet.kernel.machine.observations import Summarized, SummaryFailed
 from triolet.kernel.machine.shown import WHOLE
@@ -53,7 +54,7 @@ async def summary_between_runs(
     covered = whole_turns(state.history)
     if covered == 0 or (covered <= state.view.summarised and not rebuild):
         raise NotCompacted(conversation=address.conversation, reason="there is nothing to cover", usage=Usage())
-    meter = Meter(agent, runtime.capabilities, model.identity)
+    meter = Meter(agent, runtime.capabilities, model.identity, Catalogue(agent, runtime.capabilities))
     summarizer = Summarizer(agent, model, runtime.capabilities.compactor, meter, address)
     action = Summarize(
         turn=0,
@@ -62,7 +63,7 @@ async def summary_between_runs(
         by="host" if agent.policy.summarise == "host" else "model",
     )
     run = RunId(runtime.ids.new("run"))
-    with runtime.watch.compaction(agent, address, run, action) as work:
+    with runtime.watch.compaction(agent, address, run, action, lambda: agent.toolkit) as work:
         made = await summarizer.make(state, action, run, WHOLE if rebuild else state.view)
         work.settled(made, made.reason if isinstance(made, SummaryFailed) else None)
     if isinstance(made, SummaryFailed):

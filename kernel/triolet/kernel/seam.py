@@ -8,6 +8,7 @@ from typing import Any
 
 from triolet.kernel.accounts import Accounts
 from triolet.kernel.agent import Agent
+from triolet.kernel.catalogue import Catalogue
 from triolet.kernel.machine.compaction import Measured, Summarize
 from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.observations import (
@@ -43,6 +44,7 @@ class Seam:
         source: EventSource,
         address: Address,
         accounts: Accounts,
+        catalogue: Catalogue,
         *,
         checked: int,
     ) -> None:
@@ -52,8 +54,9 @@ class Seam:
         self._agent = agent
         self._address = address
         self._accounts = accounts
-        self._meter = Meter(agent, runtime.capabilities, model.identity)
-        self._model_call = ModelCall(agent, model, source, self._meter, runtime.clock, checked=checked)
+        self._catalogue = catalogue
+        self._meter = Meter(agent, runtime.capabilities, model.identity, catalogue)
+        self._model_call = ModelCall(agent, model, source, self._meter, runtime.clock, catalogue, checked=checked)
         self._summarizer = Summarizer(agent, model, runtime.capabilities.compactor, self._meter, address)
         self._sized = False
         self.measured: Measured | None = None
@@ -103,7 +106,7 @@ class Seam:
 
     async def _summarized(self, state: ConversationState, action: Summarize) -> Summarized | SummaryFailed:
         run = open_run(state).started.run
-        with self._watch.compaction(self._agent, self._address, run, action) as work:
+        with self._watch.compaction(self._agent, self._address, run, action, lambda: self._catalogue.toolkit) as work:
             made = await self._summarizer.make(state, action, run, state.view)
             return work.settled(made, made.reason if isinstance(made, SummaryFailed) else None)
 

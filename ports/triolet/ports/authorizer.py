@@ -11,12 +11,15 @@ import attrs
 from triolet.ports.canonical import Digest
 from triolet.ports.errors import Unavailable
 from triolet.ports.identity import AgentId, CallId, ConversationId, Principal, RunId
-from triolet.ports.tools import ExecutionClass, Risk
+from triolet.ports.tools import ExecutionClass, Risk, ToolOrigin
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class CallTool:
-    """Run a tool on decoded input. `arguments` is the digest of that input, `targets` what it touches."""
+    """Run a tool on decoded input. `arguments` is the digest of that input, `targets` what it touches.
+
+    `origin` is the tool source that it comes from and its own name there; None for an application's own tool.
+    """
 
     kind: Literal["call-tool"] = "call-tool"
     run: RunId
@@ -28,6 +31,7 @@ class CallTool:
     risk: Risk
     targets: tuple[str, ...]
     arguments: Digest
+    origin: ToolOrigin | None = None
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)

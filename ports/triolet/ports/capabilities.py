@@ -23,11 +23,15 @@ from triolet.ports.secrets import SecretResolver
 from triolet.ports.session_store import SessionStore
 from triolet.ports.sources import Clock, IdGenerator
 from triolet.ports.token_estimator import TokenEstimator
+from triolet.ports.tool_source import ToolSource
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Capabilities:
-    """One typed field per port. There is no default binding: what is not given is absent."""
+    """One typed field per port. There is no default binding: what is not given is absent.
+
+    `tool_sources` are found by their names, which are distinct.
+    """
 
     model: LanguageModel | None = None
     conversations: ConversationStore | None = None
@@ -47,6 +51,7 @@ class Capabilities:
     code: CodeExecutor | None = None
     ledger: Ledger | None = None
     sessions: SessionStore | None = None
+    tool_sources: tuple[ToolSource, ...] | None = None
 
 
 CAPABILITY_NAMES: frozenset[str] = frozenset(field.name for field in attrs.fields(Capabilities))

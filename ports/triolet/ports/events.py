@@ -10,6 +10,7 @@ from typing import Literal
 import attrs
 
 from triolet.ports.approval import ApprovalRequest
+from triolet.ports.canonical import Digest
 from triolet.ports.identity import AgentId, CallId, ConversationId, Instant, Principal, RunId, SequenceNumber
 from triolet.ports.language_model import FinishReason
 from triolet.ports.messages import Part, ToolCall
@@ -251,6 +252,19 @@ class CompactionGaveUp(RunEvent):
     reason: CompactionFault
 
 
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ToolCatalogueTaken(RunEvent):
+    """Semantic: from here on a model is offered these tools of a source; `server` is what it calls itself (CAP-009)."""
+
+    kind: Literal["tool-catalogue-taken"] = "tool-catalogue-taken"
+    source: str
+    server: str
+    version: str
+    digest: Digest
+    tools: tuple[str, ...]
+    set_aside: int
+
+
 SemanticEvent = (
     RunBegan
     | InputEntered
@@ -263,6 +277,7 @@ SemanticEvent = (
     | BudgetExhausted
     | ContextCompacted
     | CompactionGaveUp
+    | ToolCatalogueTaken
 )
 LiveEvent = TurnBegan | TextDelta | ReasoningDelta | CallBegan | CallProgressed
 TerminalEvent = RunCompleted | RunFailed | RunInterrupted | RunSuspended

@@ -5,11 +5,11 @@ ports that its tool declared. It gives no access to history, to other calls, or 
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
 import attrs
 
-from triolet.ports.errors import Misuse
+from triolet.ports.errors import Misuse, Unavailable, bounded
 from triolet.ports.identity import CallId, ConversationId, Instant, Principal, RunId
 from triolet.ports.outcomes import Outcome
 from triolet.ports.strict_json import JsonValue
@@ -56,6 +56,23 @@ class CallRefused(Misuse):
     def message(self) -> str:
         """Whose handler asked, and why not."""
         return f"tool {self.tool!r} cannot call another tool: {self.problem}"
+
+
+@attrs.define(kw_only=True)
+class OutcomeUnknown(Unavailable):
+    """A handler has sent its request, and its answer will never come: the effect may or may not have happened.
+
+    Raised *by* a handler. For an `uncertain` tool the outcome is unknown, for any other it is a defect; nobody repeats
+    the call (RUN-013). `reason` says whether the line was lost or the time was up.
+    """
+
+    reason: Literal["connection-lost", "timeout"]
+    problem: str
+
+    @property
+    def message(self) -> str:
+        """What happened."""
+        return f"outcome unknown ({self.reason}): {bounded(self.problem)}"
 
 
 class ToolContext(Protocol):

@@ -31,6 +31,14 @@ Risk = Literal["low", "medium", "high"]
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
 
 
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ToolOrigin:
+    """Which source a tool comes from, and what it is called there: what a host's authority goes by (CAP-009)."""
+
+    source: str
+    name: str
+
+
 @attrs.define(kw_only=True)
 class InvalidTool(Misuse):
     """A tool, or a toolkit, that contradicts itself. Found when it is made."""
@@ -76,7 +84,8 @@ class Tool(Generic[In, Out]):
     decoded input. `calls` are other tools that the handler may call while it runs (RUN-016): none of them does more
     outside than the tool says of itself, and none is durable. `only_ephemeral` keeps the tool out of durable
     assemblies. `check_port` names one of its required capabilities and a pure look at it: what the bound port could
-    not keep, named at assembly (CAP-002).
+    not keep, named at assembly (CAP-002). `origin` says which tool source it comes from; an application's own tool has
+    none.
     """
 
     name: str = attrs.field(validator=_check_name)
@@ -97,6 +106,7 @@ class Tool(Generic[In, Out]):
     calls: "Toolkit | None" = attrs.field(default=None, validator=_check_calls)
     only_ephemeral: bool = False
     check_port: tuple[str, Callable[[Any], tuple[str, ...]]] | None = None
+    origin: ToolOrigin | None = None
 
     @property
     def declaration(self) -> ToolDeclaration:

@@ -35,6 +35,7 @@ from triolet.ports.events import (
     RunSuspended,
     TerminalEvent,
     TextDelta,
+    ToolCatalogueTaken,
     TurnBegan,
     TurnEnded,
     TurnInterrupted,
@@ -128,6 +129,10 @@ class Timeline:
                 self._row("compacts", (how, "dim"))
             case CompactionGaveUp():
                 self._row("compacts", (f"no summary: {event.reason}", _PROBLEM_STYLE))
+            case ToolCatalogueTaken():
+                who = visible_line(f"{event.server} {event.version}".strip())
+                aside = f", {event.set_aside:,} set aside" if event.set_aside else ""
+                self._row("tools", (event.source, "bold"), (f" · {who} · {len(event.tools):,} tools{aside}", "dim"))
             case RunCompleted() | RunFailed() | RunInterrupted() | RunSuspended():
                 self.terminal = event
                 self._run_ends(event)

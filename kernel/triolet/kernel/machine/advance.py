@@ -40,6 +40,7 @@ from triolet.ports.records import (
     RunSettled,
     RunStarted,
     StepSettled,
+    ToolCatalogueChanged,
     ToolPrepared,
     ToolSettled,
 )
@@ -135,6 +136,7 @@ def _model_responded(state: ConversationState, record: ModelResponded) -> _Effec
         warned=run.warned,
         overflowed=run.overflowed,
         summarised=run.summarised,
+        catalogues=run.catalogues,
         batch=CallBatch(turn=record.turn, calls=calls) if calls else None,
         answer=None if calls else record,
     )
@@ -189,6 +191,11 @@ def _approval_requested(state: ConversationState, record: ApprovalRequested) -> 
 def _approval_decided(state: ConversationState, record: ApprovalDecided) -> _Effect:
     batch = open_batch(state)
     return _with_batch(state, attrs.evolve(batch, answers={**batch.answers, record.call: record}))
+
+
+def _catalogue_changed(state: ConversationState, record: ToolCatalogueChanged) -> _Effect:
+    run = open_run(state)
+    return state.history, attrs.evolve(run, catalogues={**run.catalogues, record.source: record})
 
 
 def _unchanged(state: ConversationState, _: GrantGiven | GrantRevoked) -> _Effect:
@@ -255,6 +262,7 @@ _EFFECTS: Final[dict[type[Record], Callable[[ConversationState, Any], _Effect]]]
     CompactionFailed: _compaction_failed,
     BudgetWarned: _budget_warned,
     BudgetReached: _budget_reached,
+    ToolCatalogueChanged: _catalogue_changed,
     CallsDecided: _calls_decided,
     ApprovalRequested: _approval_requested,
     ApprovalDecided: _approval_decided,

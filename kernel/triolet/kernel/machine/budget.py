@@ -50,6 +50,7 @@ def with_result(run: RunState, record: ToolSettled, batch: CallBatch | None) -> 
         overflowed=run.overflowed,
         compacting=run.compacting,
         summarised=run.summarised,
+        catalogues=run.catalogues,
         batch=batch,
         answer=run.answer,
     )

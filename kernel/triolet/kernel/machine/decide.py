@@ -22,6 +22,7 @@ from triolet.kernel.machine.observations import (
     BudgetSpent,
     CallsEnded,
     CallsJudged,
+    CataloguesSeen,
     ContextFull,
     ConversationOpened,
     Forbidden,
@@ -57,6 +58,7 @@ from triolet.ports.records import (
     RunnableCall,
     RunStarted,
     StepSettled,
+    ToolCatalogueChanged,
     ToolPrepared,
     ToolSettled,
 )
@@ -206,6 +208,25 @@ def _taken(inputs: tuple[Admitted, ...]) -> tuple[Record, ...]:
     )
 
 
+def _catalogues_seen(state: ConversationState, seen: CataloguesSeen) -> Decision:
+    on_record = open_run(state).catalogues
+    records = tuple(
+        ToolCatalogueChanged(
+            source=each.source,
+            source_version=each.version,
+            digest=each.digest,
+            tools=each.tools,
+            server=each.server,
+            protocol=each.protocol,
+            transport=each.transport,
+            capabilities=each.capabilities,
+            set_aside=each.set_aside,
+        )
+        for each in seen.catalogues
+    )
+    return tuple(record for record in records if on_record.get(record.source) != record)
+
+
 def _resumed(state: ConversationState, seen: AttemptResumed) -> Decision:
     records: tuple[Record, ...] = (AttemptStarted(epoch=seen.epoch, worker=seen.worker, recovery="resumed"),)
     for request in open_batch(state).waiting:
@@ -260,6 +281,7 @@ _RULES: Final[dict[type[Observation], tuple[tuple[Phase, ...], Callable[[Convers
     ApprovalSilent: (("batch",), approvals.silent),
     SteeredWhileWaiting: (("batch",), approvals.steered),
     InputsOffered: (("seam",), _inputs_offered),
+    CataloguesSeen: (("seam", "batch"), _catalogues_seen),
     AttemptResumed: (("batch",), _resumed),
     GrantEnded: (("idle", "batch"), _grant_ended),
     PermitsHeld: (("batch",), _permitted),

@@ -28,6 +28,7 @@ from triolet.ports.records import (
     OverflowRetried,
     RunSettled,
     StepSettled,
+    ToolCatalogueChanged,
     ToolPrepared,
     ToolSettled,
 )
@@ -181,6 +182,16 @@ def undecided(state: ConversationState, record: CallsDecided) -> str | None:
     if batch.runnable is not None:
         return "the batch is already decided"
     return None if record.turn == batch.turn else "it decides another turn"
+
+
+def unlike_before(state: ConversationState, record: ToolCatalogueChanged) -> str | None:
+    """What a source offers is recorded when it is not what is on record already (CAP-009)."""
+    return "it is on record already" if open_run(state).catalogues.get(record.source) == record else None
+
+
+def before_deciding(state: ConversationState, _: ToolCatalogueChanged) -> str | None:
+    """Calls under way keep the tools that they were decided by (F-014)."""
+    return None if open_batch(state).runnable is None else "the batch is already decided"
 
 
 def tools_allowed(state: ConversationState, record: CallsDecided) -> str | None:

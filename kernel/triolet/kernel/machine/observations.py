@@ -227,6 +227,28 @@ class InputsOffered:
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
+class SourceCatalogue:
+    """What a tool source offers this run from here on, and who it is."""
+
+    source: str
+    server: str
+    version: str
+    protocol: str
+    transport: str
+    capabilities: tuple[str, ...]
+    digest: Digest
+    tools: tuple[str, ...]
+    set_aside: int
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class CataloguesSeen:
+    """The run's tool sources were looked at; most of the time nothing is new."""
+
+    catalogues: tuple[SourceCatalogue, ...]
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class AttemptResumed:
     """Somebody goes on with a suspended run under a newer epoch, on the answers that were stored meanwhile."""
 
@@ -329,6 +351,7 @@ Observation = (
     | ApprovalSilent
     | SteeredWhileWaiting
     | InputsOffered
+    | CataloguesSeen
     | AttemptResumed
     | GrantEnded
     | PermitsHeld

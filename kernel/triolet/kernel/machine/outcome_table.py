@@ -9,7 +9,8 @@ unknown name; arguments cut, not JSON, no object, not by the schema   ToolInvali
 declared failure type raised                                          ToolFailure
 undeclared exception; output that breaks its schema                   ToolDefect
 stopped before the start, or readonly, idempotent, durable            ToolDefect
-stopped after an uncertain tool started                               ToolUnknownOutcome
+stopped, or its answer lost, after an uncertain tool started          ToolUnknownOutcome
+its answer lost, readonly, idempotent, durable                        ToolDefect
 ====================================================================  ====================
 
 Decides by a call's execution class and how far it got; it knows no handler and no exception.
@@ -48,6 +49,15 @@ def stopped(why: Stop, execution: ExecutionClass | None, *, started: bool) -> Ou
 def broken(reason: Literal["exception", "output"], type_: str | None, execution: ExecutionClass) -> Outcome:
     """The outcome of a handler that raised something undeclared, or returned what its schema refuses."""
     return ToolDefect(reason=reason, type=type_, effect_possible=execution != "readonly")
+
+
+def lost(reason: Literal["timeout", "connection-lost"], type_: str, execution: ExecutionClass) -> Outcome:
+    """The outcome of a handler that sent its request and will never know what became of it."""
+    if execution == "uncertain":
+        return ToolUnknownOutcome(reason=reason)
+    if reason == "timeout":
+        return stopped(reason, execution, started=True)
+    return broken("exception", type_, execution)
 
 
 def defective(call: ToolCall) -> ToolInvalidInput | None:

@@ -21,6 +21,7 @@ from triolet.ports.events import (
     RunInterrupted,
     SemanticEvent,
     TerminalEvent,
+    ToolCatalogueTaken,
     Trace,
     TurnEnded,
     TurnInterrupted,
@@ -39,6 +40,7 @@ from triolet.ports.records import (
     Record,
     RunSettled,
     RunStarted,
+    ToolCatalogueChanged,
     ToolSettled,
 )
 
@@ -122,6 +124,18 @@ def event_of(
                 call=record.call,
                 tool=batch.open[0].name,
                 outcome=record.outcome,
+            )
+        case ToolCatalogueChanged():
+            return ToolCatalogueTaken(
+                trace=trace,
+                sequence=sequence,
+                at=at,
+                source=record.source,
+                server=record.server,
+                version=record.source_version,
+                digest=record.digest,
+                tools=record.tools,
+                set_aside=record.set_aside,
             )
         case ApprovalRequested(request=request):
             return ApprovalAsked(trace=trace, sequence=sequence, at=at, request=request)

@@ -16,12 +16,19 @@ from triolet.ports.approval import ApprovalRequest
 from triolet.ports.identity import CallId, Epoch, InputId, Instant, SequenceNumber
 from triolet.ports.messages import ToolCall
 from triolet.ports.outcomes import Outcome
-from triolet.ports.records import ApprovalDecided, Dimension, GrantGiven, ModelResponded, RunStarted
+from triolet.ports.records import (
+    ApprovalDecided,
+    Dimension,
+    GrantGiven,
+    ModelResponded,
+    RunStarted,
+    ToolCatalogueChanged,
+)
 from triolet.ports.strict_json import JsonText
 from triolet.ports.tools import ExecutionClass
 from triolet.ports.usage import UsageTotals
 
-MACHINE_VERSION = 2
+MACHINE_VERSION = 3
 """Changes whenever the same records fold to another state; checkpoints of other versions are ignored."""
 
 Phase = Literal["new", "idle", "opening", "seam", "batch", "answered"]
@@ -36,6 +43,7 @@ KNOWN_TAKEN: Final = 256
 """How many inputs that came out of a queue stay known: more than can be on record without their queue knowing it."""
 NOTHING_USED: Final = UsageTotals()
 NOT_WARNED: Final[frozenset[tuple[str | None, Dimension]]] = frozenset()
+NO_CATALOGUES: Final[Mapping[str, ToolCatalogueChanged]] = MappingProxyType({})
 NONE_PREPARED: Final[Mapping[CallId, ExecutionClass]] = MappingProxyType({})
 NO_STEPS: Final[Mapping[tuple[CallId, str], JsonText]] = MappingProxyType({})
 NOT_ASKED: Final[Mapping[CallId, ApprovalRequest]] = MappingProxyType({})
@@ -81,6 +89,7 @@ class RunState:
     made. `failures` counts results in a row that are no success, `result_bytes` the results of the whole run.
     `overflowed` is the last turn whose request a provider found too large, `compacting` says that the context must
     shrink before it is asked again, and `summarised` is the last turn for which a summary was made or tried.
+    `catalogues` is what each tool source was last recorded to offer.
     """
 
     started: RunStarted
@@ -98,6 +107,7 @@ class RunState:
     overflowed: int = 0
     compacting: bool = False
     summarised: int = 0
+    catalogues: Mapping[str, ToolCatalogueChanged] = NO_CATALOGUES
     batch: CallBatch | None = None
     answer: ModelResponded | None = None
 
@@ -134,6 +144,7 @@ class RunState:
             overflowed=self.overflowed,
             compacting=self.compacting,
             summarised=self.summarised,
+            catalogues=self.catalogues,
             batch=batch,
             answer=self.answer,
         )

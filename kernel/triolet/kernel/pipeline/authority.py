@@ -69,6 +69,7 @@ class Authority:
             risk=call.tool.risk,
             targets=_targets(call),
             arguments=_arguments(call),
+            origin=call.tool.origin,
         )
         try:
             return await authorizer.authorize(action, self._started.principal)
@@ -104,8 +105,10 @@ class Authority:
 
 def may_need_a_say(runtime: Runtime, agent: Agent[Any, Any]) -> bool:
     """Whether anybody could have a say about any call of this agent; if not, judging needs no waiting."""
-    return runtime.capabilities.authorizer is not None or any(
-        tool.needs_approval is not False for tool in agent.toolkit
+    return (
+        runtime.capabilities.authorizer is not None
+        or bool(agent.sources)
+        or any(tool.needs_approval is not False for tool in agent.toolkit)
     )
 
 

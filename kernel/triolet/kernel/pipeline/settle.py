@@ -8,13 +8,14 @@ from typing import Any, Final
 
 import attrs
 
-from triolet.kernel.machine.outcome_table import broken
+from triolet.kernel.machine.outcome_table import broken, lost
 from triolet.kernel.pipeline.repair import repaired
 from triolet.ports.canonical import encode_text
 from triolet.ports.errors import InvalidJson, InvalidValue
 from triolet.ports.outcomes import Outcome, ToolFailure, ToolSuccess
 from triolet.ports.schema import Codec
 from triolet.ports.strict_json import JsonText, check
+from triolet.ports.tool_context import OutcomeUnknown
 from triolet.ports.tools import Tool
 
 _NUL: Final = "\\u0000"
@@ -29,7 +30,7 @@ def settle_output(tool: Tool[Any, Any], output: object) -> Outcome:
 
 
 def settle_exception(tool: Tool[Any, Any], error: Exception) -> Outcome:
-    """The outcome of a handler that raised: its declared failure, or a defect that names a type only."""
+    """The outcome of a handler that raised: its declared failure, a lost answer, or a defect that names a type only."""
     failure = _declared(tool, error)
     if failure is not None:
         try:
@@ -37,6 +38,8 @@ def settle_exception(tool: Tool[Any, Any], error: Exception) -> Outcome:
             return ToolFailure(type=failure.__name__, payload=payload)
         except Exception:  # noqa: BLE001 -- its fields, or the tool's redaction: either way nothing of it is seen
             return broken("exception", type(error).__name__[:100], tool.execution)
+    if isinstance(error, OutcomeUnknown):
+        return lost(error.reason, type(error).__name__[:100], tool.execution)
     return broken("exception", type(error).__name__[:100], tool.execution)
 
 

@@ -109,7 +109,8 @@ def _sent(call: ToolCall) -> str:
 
 def _call_part(id_: str, name: str, arguments: str, toolkit: Toolkit, limit: int) -> JsonValue:
     tool = toolkit.find(name)
-    shown = arguments if tool is None else _redacted(tool, lambda: parse(arguments), arguments)
+    # A tool that nobody here knows may be one that a source has taken back, and its redaction with it.
+    shown = HIDDEN if tool is None else _redacted(tool, lambda: parse(arguments), arguments)
     return {"type": "tool_call", "id": id_, "name": cut(name, 100), "arguments": cut(shown, limit)}
 
 

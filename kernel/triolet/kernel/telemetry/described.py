@@ -32,6 +32,7 @@ from triolet.ports.conversation_store import Address, Appended, Checkpoint, Page
 from triolet.ports.identity import Principal
 from triolet.ports.secrets import Secret, SecretHandle
 from triolet.ports.text import repair
+from triolet.ports.tool_source import ToolSnapshot
 
 MAX_ATTRIBUTE: Final = 256
 """Characters of an identity or a name. A longer one is cut."""
@@ -116,6 +117,11 @@ _TELLERS: Final[Mapping[type[Any], Teller]] = {
     CompactionArtifact: lambda value: {"triolet.compactor.version": value.compactor_version},
     SecretHandle: lambda value: {RESOURCE: value.name},
     Secret: lambda value: {RESOURCE: value.handle.name},
+    ToolSnapshot: lambda value: {
+        RESOURCE: value.provenance.source,
+        "triolet.tools": len(value.tools),
+        "triolet.tools.set_aside": len(value.set_aside),
+    },
     ArtifactHandle: lambda value: {RESOURCE: value.digest, "triolet.size": value.size},
 }
 _PARAMETERS: Final[Mapping[str, Teller]] = {

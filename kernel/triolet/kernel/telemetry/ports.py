@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import cache
 from types import TracebackType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -127,11 +127,18 @@ class _ObservedScope(AbstractAsyncContextManager[Any]):
 
 def observe(capabilities: Capabilities, backend: Backend, content_limit: int | None) -> Capabilities:
     """The same capabilities, observed; a model is not among them, since runs may bring their own."""
-    observed = {
-        capability: observed_port(capability, protocol, adapter, backend, content_limit)
-        for capability, protocol in ports_of(Capabilities).items()
-        if protocol is not LanguageModel and (adapter := getattr(capabilities, capability)) is not None
-    }
+    observed: dict[str, Any] = {}
+    for capability, protocol in ports_of(Capabilities).items():
+        bound = getattr(capabilities, capability)
+        if protocol is LanguageModel or bound is None:
+            continue
+        if isinstance(bound, tuple):
+            several = cast("tuple[object, ...]", bound)
+            observed[capability] = tuple(
+                observed_port(capability, protocol, each, backend, content_limit) for each in several
+            )
+        else:
+            observed[capability] = observed_port(capability, protocol, bound, backend, content_limit)
     return attrs.evolve(capabilities, **observed)
 
 
@@ -144,12 +151,13 @@ def observed_port(capability: str, protocol: type, adapter: object, backend: Bac
 
 @cache
 def ports_of(capabilities: type) -> Mapping[str, type]:
-    """The protocol behind each field."""
+    """The protocol behind each field, also where it takes several of a kind."""
     hints = get_type_hints(capabilities)
-    return {
-        field.name: next(kind for kind in get_args(hints[field.name]) if kind is not type(None))
-        for field in attrs.fields(capabilities)
-    }
+    found: dict[str, type] = {}
+    for field in attrs.fields(capabilities):
+        kind: Any = next(kind for kind in get_args(hints[field.name]) if kind is not type(None))
+        found[field.name] = get_args(kind)[0] if get_origin(kind) is tuple else kind
+    return found
 
 
 @cache

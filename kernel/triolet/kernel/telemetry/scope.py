@@ -19,13 +19,16 @@ _NO_TOOLS: Final = Toolkit()
 
 @attrs.frozen(kw_only=True, eq=False, weakref_slot=False)
 class Scope:
-    """A run as its operations see it. `enter_turn` is called by its own task when a turn begins."""
+    """A run as its operations see it.
+
+    `tools` gives what it offers now; `enter_turn` is called by its own task when a turn begins.
+    """
 
     run: RunId
     conversation: ConversationId
     tenant: TenantId
     agent: AgentId
-    toolkit: Toolkit
+    tools: Callable[[], Toolkit]
     enter_turn: Callable[[int], None] | None = None
     attributes: Attributes = attrs.field(init=False)
 
@@ -52,6 +55,6 @@ def scope_attributes() -> Attributes:
 
 
 def tools_in_scope() -> Toolkit:
-    """The tools of the run's agent, for their redaction."""
+    """The tools that the run offers, for their redaction."""
     scope = run_scope()
-    return _NO_TOOLS if scope is None else scope.toolkit
+    return _NO_TOOLS if scope is None else scope.tools()

@@ -4,7 +4,7 @@ Decides only what there is to watch. Which spans that makes is `work`'s; a kerne
 `Silence`, which costs a call or two.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, Self, TypeVar
 
@@ -17,6 +17,7 @@ from triolet.ports.conversation_store import Address
 from triolet.ports.identity import CallId, Epoch, RunId
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.outcomes import Outcome
+from triolet.ports.tools import Toolkit
 
 T = TypeVar("T")
 
@@ -41,9 +42,14 @@ class Watch(Protocol):
         ...
 
     def run(
-        self, agent: Agent[Any, Any], source: EventSource, address: Address, epoch: Epoch
+        self,
+        agent: Agent[Any, Any],
+        source: EventSource,
+        address: Address,
+        epoch: Epoch,
+        tools: Callable[[], Toolkit],
     ) -> AbstractContextManager[object]:
-        """An attempt at a run."""
+        """An attempt at a run; `tools` gives what it offers."""
         ...
 
     def turn(self, turn: int) -> None:
@@ -58,7 +64,9 @@ class Watch(Protocol):
         """These calls have their outcomes without a handler."""
         ...
 
-    def compaction(self, agent: Agent[Any, Any], address: Address, run: RunId, action: Summarize) -> Work:
+    def compaction(
+        self, agent: Agent[Any, Any], address: Address, run: RunId, action: Summarize, tools: Callable[[], Toolkit]
+    ) -> Work:
         """The making of a summary, in a run or between runs."""
         ...
 
@@ -96,7 +104,12 @@ class Silence:
         return model
 
     def run(
-        self, agent: Agent[Any, Any], source: EventSource, address: Address, epoch: Epoch
+        self,
+        agent: Agent[Any, Any],
+        source: EventSource,
+        address: Address,
+        epoch: Epoch,
+        tools: Callable[[], Toolkit],
     ) -> AbstractContextManager[object]:
         """Nothing."""
         return _NOTHING
@@ -111,6 +124,8 @@ class Silence:
     def refused(self, outcomes: Mapping[CallId, Outcome]) -> None:
         """Nothing."""
 
-    def compaction(self, agent: Agent[Any, Any], address: Address, run: RunId, action: Summarize) -> Work:
+    def compaction(
+        self, agent: Agent[Any, Any], address: Address, run: RunId, action: Summarize, tools: Callable[[], Toolkit]
+    ) -> Work:
         """Nothing."""
         return _NOTHING

@@ -4,7 +4,7 @@ Decides how an outcome or a settlement is told, and which span is current where.
 of the task that does the work; a tool's task inherits its turn.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -32,6 +32,7 @@ from triolet.ports.outcomes import (
     ToolSuccess,
     ToolUnknownOutcome,
 )
+from triolet.ports.tools import Toolkit
 
 T = TypeVar("T")
 
@@ -57,10 +58,15 @@ class Listened:
         return ObservedModel(model, self._backend, self._content_limit)
 
     def run(
-        self, agent: Agent[Any, Any], source: EventSource, address: Address, epoch: Epoch
+        self,
+        agent: Agent[Any, Any],
+        source: EventSource,
+        address: Address,
+        epoch: Epoch,
+        tools: Callable[[], Toolkit],
     ) -> AbstractContextManager[object]:
         """An attempt at a run."""
-        return _Run(self._backend, agent, source, address, epoch)
+        return _Run(self._backend, agent, source, address, epoch, tools)
 
     def turn(self, turn: int) -> None:
         """This turn is under way."""
@@ -82,14 +88,16 @@ class Listened:
             note_on_current_span("triolet.call.refused", told)
             self._backend.failures.add(1, {OPERATION: "execute_tool", "error.type": outcome.kind})
 
-    def compaction(self, agent: Agent[Any, Any], address: Address, run: RunId, action: Summarize) -> Work:
+    def compaction(
+        self, agent: Agent[Any, Any], address: Address, run: RunId, action: Summarize, tools: Callable[[], Toolkit]
+    ) -> Work:
         """The making of a summary."""
         scope = Scope(
             run=run,
             conversation=address.conversation,
             tenant=address.tenant,
             agent=agent.id,
-            toolkit=agent.toolkit,
+            tools=tools,
         )
         return _Compaction(self._backend, scope, action)
 
@@ -128,10 +136,17 @@ class _Run(_Watched):
     """An attempt at a run, and its turns one after the other."""
 
     def __init__(
-        self, backend: Backend, agent: Agent[Any, Any], source: EventSource, address: Address, epoch: Epoch
+        self,
+        backend: Backend,
+        agent: Agent[Any, Any],
+        source: EventSource,
+        address: Address,
+        epoch: Epoch,
+        tools: Callable[[], Toolkit],
     ) -> None:
         super().__init__(backend)
         self._agent = agent
+        self._tools = tools
         self._source = source
         self._address = address
         self._epoch = epoch
@@ -146,7 +161,7 @@ class _Run(_Watched):
             conversation=trace.conversation,
             tenant=self._address.tenant,
             agent=agent.id,
-            toolkit=agent.toolkit,
+            tools=self._tools,
             enter_turn=self._enter_turn,
         )
         labels = {OPERATION: "invoke_agent", "gen_ai.agent.name": name(agent.id)}

@@ -4,7 +4,7 @@ Decides how each outside thing is identified so that a run can be understood wit
 and digest. Content of skills, state and children's transcripts is not copied here (CAP-008, CAP-012, SUB-015).
 """
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import attrs
 
@@ -12,6 +12,7 @@ from triolet.ports.canonical import Digest
 from triolet.ports.identity import AgentId, CallId, ConversationId, Principal, RunId, SubmissionId
 from triolet.ports.outcomes import Outcome
 from triolet.ports.records.run import SkillReference
+from triolet.ports.schema import Ge
 from triolet.ports.usage import UsageTotals
 
 
@@ -27,7 +28,11 @@ class SkillActivated:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ToolCatalogueChanged:
-    """A tool source offers another set of tools from here on (CAP-009). `digest` covers names and schemas."""
+    """A tool source offers another set of tools from here on (CAP-009). `digest` covers names and schemas.
+
+    `source` is the host's name for it; `server`, `source_version`, `protocol`, `transport` and `capabilities` are what
+    was found there. `tools` are public names, sorted; `set_aside` counts those that cannot be offered.
+    """
 
     kind: ClassVar[str] = "tool_catalogue_changed"
     version: ClassVar[int] = 1
@@ -35,6 +40,11 @@ class ToolCatalogueChanged:
     source_version: str
     digest: Digest
     tools: tuple[str, ...]
+    server: str = ""
+    protocol: str = ""
+    transport: str = ""
+    capabilities: tuple[str, ...] = ()
+    set_aside: Annotated[int, Ge(0)] = 0
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
