@@ -25,6 +25,7 @@ from triolet.ports import (
     secrets,
     sources,
     token_estimator,
+    tool_source,
 )
 from triolet.ports.errors import TrioletError
 from triolet.ports.tools import Tool
@@ -46,6 +47,7 @@ _PORTS = {
     "artifacts": artifact_store.ArtifactStore,
     "secrets": secrets.SecretResolver,
     "budgets": budget.Budgets,
+    "tool_sources": tool_source.ToolSource,
 }
 _PARTS: dict[str, Any] = {
     **{name: port for name, port in _PORTS.items() if name != "inputs"},
