@@ -48,9 +48,10 @@ class McpTimes:
 
     `connect` bounds one attempt to get a session, from the first byte to the end of the handshake; `listing` one look
     at the catalogue. A call ends after `call` seconds without an answer. With `progress_extends` each notice of
-    progress starts that time anew, but never past `overall`, which holds whatever bytes arrive. `close` bounds a polite end.
-    After a loss there are `tries` attempts at a new session, `first_wait` seconds apart at first and twice as long each
-    time, up to `longest_wait`. A WebSocket is asked for a sign of life every `heartbeat` seconds.
+    progress starts that time anew, but never past `overall`, which holds whatever bytes arrive. `close` bounds a
+    polite end. After a loss there are `tries` attempts at a new session: the first at once, then `first_wait` seconds
+    apart at first and twice as long each time, up to `longest_wait`; after them, another round when a call asks for a
+    session. A WebSocket is asked for a sign of life every `heartbeat` seconds.
     """
 
     connect: float = attrs.field(default=30.0, validator=_positive)

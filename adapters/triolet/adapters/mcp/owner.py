@@ -13,6 +13,8 @@ from triolet.adapters.mcp.errors import McpUnavailable
 from triolet.adapters.mcp.session import Session, Terms, hold_session
 from triolet.adapters.mcp.wire import WireLost
 
+_HANDSHAKE_AND_LIST: Final = 2
+"""Messages that come in every session before anybody is served."""
 _MARGIN: Final = 8.0
 """Seconds beyond the polite end within which an owner has ended, or is cancelled."""
 
@@ -88,7 +90,7 @@ class Owner:
         self._scope.cancel()
 
     async def _own(self) -> None:
-        tries = 0
+        failed = 0
         while not self._closing:
             answered = self._terms.diagnostics.messages
             before = self.notices
@@ -96,19 +98,19 @@ class Owner:
                 lost = await hold_session(self._terms, self._noticed, self._opened)
             except Exception as error:  # noqa: BLE001 -- authority, secrets: told to whoever wants a session
                 await self._give_up(error)
-                tries = 0
+                failed = 0
                 continue
             self.session = None
             if self._closing:
                 return
             # A session that served somebody counts as one; one that only began to is another failed attempt.
-            served = self.notices > before and self._terms.diagnostics.messages - answered > 2
-            tries = 0 if served else tries + 1
-            if tries > self._terms.times.tries or self.notices == 0:
+            served = self.notices > before and self._terms.diagnostics.messages - answered > _HANDSHAKE_AND_LIST
+            failed = 0 if served else failed + 1
+            if failed >= self._terms.times.tries or self.notices == 0:
                 await self._give_up(self._unavailable(lost))
-                tries = 0
-            elif tries:
-                await trio.sleep(self._wait_before(tries))
+                failed = 0
+            elif failed:
+                await trio.sleep(self._wait_after(failed))
 
     async def _give_up(self, error: Exception) -> None:
         """Tell what stands in the way, and wait until somebody wants a session all the same."""
@@ -120,9 +122,9 @@ class Owner:
         self._round += 1
         self._trouble = None
 
-    def _wait_before(self, attempt: int) -> float:
+    def _wait_after(self, failed: int) -> float:
         times = self._terms.times
-        return float(min(times.first_wait * 2 ** (attempt - 1), times.longest_wait))
+        return float(min(times.first_wait * 2 ** (failed - 1), times.longest_wait))
 
     def _unavailable(self, lost: WireLost) -> McpUnavailable:
         return McpUnavailable(source=self._terms.source, reason=lost.reason, problem=lost.problem)
