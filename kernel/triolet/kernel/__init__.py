@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from triolet.kernel.addressing import InvalidConversationId as InvalidConversationId
     from triolet.kernel.agent import Agent as Agent
     from triolet.kernel.agent import Disposition as Disposition
     from triolet.kernel.catalogue import ToolNameClash as ToolNameClash
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
     from triolet.kernel.conversation import ConversationClosed as ConversationClosed
     from triolet.kernel.conversation import UnknownGrant as UnknownGrant
     from triolet.kernel.conversation_opening import NotSuspended as NotSuspended
+    from triolet.kernel.durable.failpoints import Failpoint as Failpoint
+    from triolet.kernel.durable.workers import InvalidWorkers as InvalidWorkers
+    from triolet.kernel.durable.workers import WorkerPolicy as WorkerPolicy
+    from triolet.kernel.durable.workers import Workers as Workers
     from triolet.kernel.interpreter import MachineRefused as MachineRefused
     from triolet.kernel.interpreter import SealTimedOut as SealTimedOut
     from triolet.kernel.kernel import DuplicateAgent as DuplicateAgent
     from triolet.kernel.kernel import InvalidCloseSeconds as InvalidCloseSeconds
-    from triolet.kernel.kernel import InvalidConversationId as InvalidConversationId
     from triolet.kernel.kernel import Kernel as Kernel
     from triolet.kernel.kernel import open_kernel as open_kernel
     from triolet.kernel.machine.advance import IllegalRecord as IllegalRecord
@@ -85,12 +89,14 @@ __all__ = [
     "DuplicateAgent",
     "DuplicateSource",
     "Failed",
+    "Failpoint",
     "IllegalRecord",
     "InputRefused",
     "InvalidAgent",
     "InvalidCloseSeconds",
     "InvalidConversationId",
     "InvalidInstructions",
+    "InvalidWorkers",
     "Kernel",
     "MachineRefused",
     "MissingCapabilities",
@@ -120,6 +126,8 @@ __all__ = [
     "UnknownAgent",
     "UnknownGrant",
     "UnpricedModel",
+    "WorkerPolicy",
+    "Workers",
     "code_mode",
     "history_is_valid",
     "history_problem",
@@ -128,6 +136,9 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "triolet.kernel.addressing": ("InvalidConversationId",),
+    "triolet.kernel.durable.failpoints": ("Failpoint",),
+    "triolet.kernel.durable.workers": ("InvalidWorkers", "WorkerPolicy", "Workers"),
     "triolet.kernel.programs.code_mode": ("code_mode",),
     "triolet.kernel.programs.identifiers": ("NameCollision",),
     "triolet.kernel.programs.report": ("ProgramFailed", "ProgramReport"),
@@ -148,7 +159,6 @@ _HOMES: Final = {
     "triolet.kernel.kernel": (
         "DuplicateAgent",
         "InvalidCloseSeconds",
-        "InvalidConversationId",
         "Kernel",
         "open_kernel",
     ),

@@ -12,7 +12,7 @@ import trio
 from triolet.kernel.machine.observations import BudgetGranted, BudgetRefused
 from triolet.ports.budget import Amounts, BudgetRefusal, Budgets, Chain, NodeWarning
 from triolet.ports.conversation_store import Address
-from triolet.ports.identity import AgentId, RunId
+from triolet.ports.identity import AgentId, Epoch, RunId
 from triolet.ports.usage import Usage
 
 SETTLE_SECONDS: Final = 5.0
@@ -30,10 +30,11 @@ def chain_of(address: Address, agent: AgentId) -> Chain:
 class Accounts:
     """One run's side of the budgets. At most one reservation for a request is open."""
 
-    def __init__(self, budgets: Budgets | None, address: Address, agent: AgentId, run: RunId) -> None:
+    def __init__(self, budgets: Budgets | None, address: Address, agent: AgentId, run: RunId, epoch: Epoch) -> None:
         self._budgets = budgets
         self._chain = chain_of(address, agent)
         self._run = run
+        self._epoch = epoch
         self._open: str | None = None
         self._granted = False
         self._calls = 0
@@ -90,7 +91,7 @@ class Accounts:
         if self._budgets is None or count == 0:
             return None
         self._calls += 1
-        name = self._named(f"calls/{self._calls}")
+        name = self._named(f"calls/{self._epoch}/{self._calls}")
         amounts: Amounts = {"tool-calls": count}
         try:
             answer = await self._budgets.reserve(name, self._chain, amounts)

@@ -74,6 +74,11 @@ class ApprovalDesk:
             watchers.cancel_scope.cancel()
         return seen[0] if seen else None
 
+    def overdue(self, requests: Iterable[ApprovalRequest]) -> list[ApprovalRequest]:
+        """The requests whose time is up: all that an attempt without patience waits for."""
+        now = self._clock.now()
+        return [each for each in requests if each.expires_at is not None and each.expires_at <= now]
+
     def give_up(self, request: ApprovalRequest) -> None:
         """Wait no more for this request: what was seen of it changed nothing."""
         self._given_up.add(request.id)

@@ -32,7 +32,7 @@ from triolet.kernel.trace import EventSource
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.events import CallBegan, CallProgressed
 from triolet.ports.identity import CallId, TenantId, after
-from triolet.ports.outcomes import Outcome, ToolRejected
+from triolet.ports.outcomes import Outcome, ToolRejected, ToolUnknownOutcome
 from triolet.ports.records import RunStarted
 from triolet.ports.strict_json import JsonText
 
@@ -47,6 +47,10 @@ class Observer(Protocol):
 
     async def observed(self, observation: Observation) -> None:
         """Take an observation and put what follows from it on record."""
+        ...
+
+    async def stash(self, call: CallId, outcome: Outcome) -> None:
+        """Keep an outcome whose turn is still to come."""
         ...
 
 
@@ -104,6 +108,7 @@ class BatchScope:
         self._limit = 0
         self.outcomes: dict[CallId, Outcome] = {}
         """Outcomes of this batch that are known, on record or not."""
+        self._stashed: set[CallId] = set()
         self.started: set[CallId] = set()
         """Calls of this batch whose handlers have begun."""
 
@@ -137,6 +142,7 @@ class BatchScope:
             if not isinstance(judgement, Runnable | ApprovalRequest | Forbidden)
         }
         self.started = set()
+        self._stashed = set()
         self.programmatic = {}
         self._runtime.watch.refused(self.outcomes)
         return CallsJudged(verdicts=verdicts(judgements), at=self._runtime.clock.now())
@@ -165,10 +171,16 @@ class BatchScope:
         async with open_plain_nursery() as nursery:
             while interpreter.state.phase == "batch":
                 self._start(nursery, interpreter.state)
+                if self._stuck(interpreter.state):
+                    return
                 if not (self._granted or self._steps or self._ended):
                     await self._bell.wait()
                 self._bell = trio.Event()
                 await self._deliver(interpreter)
+
+    def can_go_on(self, actions: Iterable[Action]) -> bool:
+        """Whether any of these calls is still to end: the others are done, or wait for word about a sibling."""
+        return any(not isinstance(each, StartCall) or each.call.id not in self.outcomes for each in actions)
 
     def release(self) -> None:
         """Give back permits of calls that never came to run."""
@@ -299,3 +311,24 @@ class BatchScope:
         if self._ended:
             self._ended = False
             await interpreter.observed(CallsEnded(outcomes=dict(self.outcomes), programmatic=dict(self.programmatic)))
+            await self._stash(interpreter)
+
+    async def _stash(self, interpreter: Observer) -> None:
+        # What a slower sibling keeps from the log must outlive this process some other way.
+        run = interpreter.state.run
+        if run is None or run.batch is None:
+            return
+        for call in run.batch.open:
+            outcome = self.outcomes.get(call.id)
+            if outcome is None or call.id in self._stashed or isinstance(outcome, ToolUnknownOutcome):
+                continue
+            if call.id in run.batch.prepared:
+                self._stashed.add(call.id)
+                await interpreter.stash(call.id, outcome)
+
+    def _stuck(self, state: ConversationState) -> bool:
+        # Nothing runs, nothing is to be delivered, and a sibling's outcome has to be said by somebody.
+        if self._places or self._granted or self._steps or self._ended:
+            return False
+        plan = next_action(state)
+        return bool(plan.unknown) and not self.can_go_on(plan.actions)

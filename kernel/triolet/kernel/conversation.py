@@ -31,6 +31,7 @@ from triolet.kernel.run_handle import RunHandle
 from triolet.kernel.run_request import request_run
 from triolet.kernel.runtime import Runtime
 from triolet.kernel.scopes import open_plain_nursery
+from triolet.kernel.tenure import OwnTenure
 from triolet.kernel.trace import EventSource
 from triolet.ports.admission import Admitted, InputKind
 from triolet.ports.errors import Conflict, Misuse
@@ -350,7 +351,8 @@ class Conversation:
     ) -> tuple[Interpreter, EventSource]:
         runtime = self._runtime
         source = EventSource(Trace(run=run, conversation=self.id, agent=agent.id), runtime.clock, observed=observed)
-        self._active = Interpreter(runtime, self._journal, agent, runtime.model_for(agent, model), source)
+        tenure = OwnTenure(runtime.capabilities.inputs)
+        self._active = Interpreter(runtime, self._journal, agent, runtime.model_for(agent, model), source, tenure)
         return self._active, source
 
     async def _admit(self, kind: InputKind, text: str, author: str | None, id_: str | None) -> Admitted | InputRefused:

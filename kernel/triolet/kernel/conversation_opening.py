@@ -102,11 +102,16 @@ async def _open_existing(runtime: Runtime, address: Address) -> Journal | None:
 
 
 async def _create(runtime: Runtime, address: Address) -> ConversationState:
+    batch = first_batch(runtime, address)
+    await runtime.conversations.create(address, batch)
+    return fold(batch.records)
+
+
+def first_batch(runtime: Runtime, address: Address) -> Batch:
+    """How a conversation's log begins."""
     decision = decide(NEW, ConversationOpened(conversation=address.conversation, tenant=address.tenant))
     if isinstance(decision, Refused):
         raise AssertionError(decision.problem)
-    batch = Batch(
+    return Batch(
         id=first_batch_id(address.conversation), run=None, epoch=Epoch(0), at=runtime.clock.now(), records=decision
     )
-    await runtime.conversations.create(address, batch)
-    return fold(decision)

@@ -49,12 +49,14 @@ from triolet.kernel.machine.plan import (
 from triolet.kernel.machine.state import ConversationState
 from triolet.kernel.runtime import Runtime
 from triolet.kernel.seam import Seam
+from triolet.kernel.tenure import Tenure
 from triolet.kernel.trace import EventSource
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.batch import Batch
 from triolet.ports.errors import Misuse, TrioletError, Unavailable
-from triolet.ports.identity import Instant, RunId
+from triolet.ports.identity import CallId, Instant, RunId
 from triolet.ports.language_model import LanguageModel
+from triolet.ports.outcomes import Outcome
 from triolet.ports.records import AbortReason, InputTaken, Record
 
 SEAL_SECONDS = 10.0
@@ -98,7 +100,9 @@ class Interpreter:
         agent: Agent[Any, Any],
         model: LanguageModel,
         source: EventSource,
+        tenure: Tenure,
     ) -> None:
+        self._tenure = tenure
         self._runtime = runtime
         self._watch = runtime.watch
         self._journal = journal
@@ -108,12 +112,12 @@ class Interpreter:
         # A suspended run's last message has calls whose results are still to come: it is looked at again with them.
         behind = 1 if journal.state.phase == "batch" else 0
         checked = len(journal.state.history) - behind
-        self._accounts = Accounts(runtime.capabilities.budgets, journal.address, agent.id, self._run)
+        self._accounts = Accounts(runtime.capabilities.budgets, journal.address, agent.id, self._run, journal.epoch)
         self._catalogue = catalogue = Catalogue(agent, runtime.capabilities, runtime.groups)
         self._seam = Seam(runtime, agent, model, source, journal.address, self._accounts, catalogue, checked=checked)
         self._batch_scope = BatchScope(runtime, agent, source, journal.address.tenant, self._accounts, catalogue)
         self._desk = ApprovalDesk(runtime, next_action(journal.state).waits)
-        self.joining = InputJoining(runtime.capabilities.inputs, journal)
+        self.joining = InputJoining(tenure.inputs, journal)
         """How waiting input gets into this run."""
         self._drained = 0
         # The state that the undecided future builds on; equal to the journal's once all is on record.
@@ -148,11 +152,11 @@ class Interpreter:
                 except BaseException as error:
                     await self._seal_after(error)
                     raise
-            waiting = next_action(self._state).waits
-            await self._desk.withdraw(waiting)
+            plan = next_action(self._state)
+            await self._desk.withdraw(plan.waits)
             await self.joining.put_back()
-            if waiting:
-                self._source.suspend(open_run(self._state), waiting)
+            if plan.waits or plan.unknown:
+                self._source.suspend(open_run(self._state), plan.waits, plan.unknown)
         finally:
             await self._accounts.release()
             self._batch_scope.release()
@@ -241,6 +245,8 @@ class Interpreter:
         plan = next_action(self._state, self._seam.measured)
         if plan.waits:
             return await self._wait(plan.waits)
+        if plan.unknown and not self._batch_scope.can_go_on(plan.actions):
+            return False
         match plan.actions:
             case ((AskModel() | Summarize()) as action,):
                 self._watch.turn(action.turn)
@@ -252,7 +258,10 @@ class Interpreter:
         return True
 
     async def _wait(self, waits: tuple[ApprovalRequest, ...]) -> bool:
-        seen = await self._desk.wait(waits, self.joining.steering_arrived if self._steering_denies else None)
+        if self._tenure.patient:
+            seen = await self._desk.wait(waits, self.joining.steering_arrived if self._steering_denies else None)
+        else:
+            seen = await self._desk.wait(self._desk.overdue(waits), None)
         if seen is None:
             return False
         self._observe_answer(seen)
@@ -279,6 +288,10 @@ class Interpreter:
     def state(self) -> ConversationState:
         """The state that all observations so far lead to."""
         return self._state
+
+    async def stash(self, call: CallId, outcome: Outcome) -> None:
+        """Keep an outcome whose turn is still to come."""
+        await self._tenure.stash(call, outcome)
 
     async def observed(self, observation: Observation) -> None:
         """Take an observation from within a batch, answer what follows at once, and commit."""
@@ -320,11 +333,17 @@ class Interpreter:
             self._source.record(before, record, at)
 
     async def _seal_after(self, error: BaseException) -> None:
-        """Bring on record what was decided, close what is open, and settle: shielded, and bounded in time."""
+        """Bring on record what was decided, close what is open, and settle: shielded, and bounded in time.
+
+        Where somebody else goes on with the run, only its own end is settled: that it is asked for, or its time is up.
+        """
+        cause = self._cause(error)
+        if not self._tenure.seals and cause not in ("requested", "deadline"):
+            return
         failure: TrioletError = SealTimedOut(run=self._run, seconds=SEAL_SECONDS)
         with trio.move_on_after(SEAL_SECONDS, shield=True):
             try:
-                await self._seal(self._cause(error))
+                await self._seal(cause)
                 return
             except TrioletError as second:
                 failure = second
@@ -348,6 +367,7 @@ class Interpreter:
                         outcomes=self._batch_scope.outcomes,
                         programmatic=self._batch_scope.programmatic,
                         asking=self._seam.asking,
+                        asked=self._tenure.abort,
                     )
                 )
                 await self._flush()

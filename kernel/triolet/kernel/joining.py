@@ -13,7 +13,7 @@ import trio
 
 from triolet.kernel.journal import Journal
 from triolet.kernel.machine.plan import Intake
-from triolet.ports.admission import Admitted, InputQueue
+from triolet.ports.admission import Admitted, Joining
 from triolet.ports.errors import Unavailable
 from triolet.ports.identity import InputId
 
@@ -26,7 +26,7 @@ DRAIN: Final = 100
 class InputJoining:
     """One run's side of the queue. Without a bound queue nothing ever waits."""
 
-    def __init__(self, queue: InputQueue | None, journal: Journal) -> None:
+    def __init__(self, queue: Joining | None, journal: Journal) -> None:
         self._queue = queue
         self._journal = journal
         self._address = journal.address
@@ -60,7 +60,7 @@ class InputJoining:
                 return claimed
         return ()
 
-    async def _claim_new(self, queue: InputQueue, intake: Intake) -> tuple[Admitted, ...]:
+    async def _claim_new(self, queue: Joining, intake: Intake) -> tuple[Admitted, ...]:
         limit = 1 if intake.drain == "one" else DRAIN
         told: set[InputId] = set()
         while True:

@@ -4,13 +4,30 @@ Decides a batch's identity and time, and that state follows the log, never the o
 decides no record, and applies none before the store has it.
 """
 
+import attrs
+
 from triolet.kernel.machine.advance import fold
 from triolet.kernel.machine.state import NEW, ConversationState
 from triolet.ports.batch import Batch
 from triolet.ports.conversation_store import Address, ConversationStore, Tail, Writer
+from triolet.ports.errors import Corrupt
 from triolet.ports.identity import Epoch, RunId, batch_id
 from triolet.ports.records import Record
 from triolet.ports.sources import Clock
+
+
+@attrs.define(kw_only=True)
+class LogGap(Corrupt):
+    """Records are missing between two that were read. Nothing is made of what lies behind the gap (STORE-015)."""
+
+    conversation: str
+    after: int
+    found: int
+
+    @property
+    def message(self) -> str:
+        """Where the gap is."""
+        return f"log of conversation {self.conversation!r} goes on at record {self.found} after record {self.after}"
 
 
 class Journal:
@@ -54,9 +71,11 @@ class Journal:
         On cancellation or an error of the store it may or may not be on record: appending the very same batch
         again writes it once and tells.
         """
-        appended = await self._store.append(self._writer, batch, expected=self._tail)
-        self._tail = appended.tail
+        self._tail = await self._write(batch)
         self.state = after
+
+    async def _write(self, batch: Batch) -> Tail:
+        return (await self._store.append(self._writer, batch, expected=self._tail)).tail
 
 
 async def open_journal(
@@ -72,10 +91,17 @@ async def open_journal(
     Raises `IllegalRecord` for a log that cannot be folded, and what the store's `open_writer` and `read` raise.
     """
     writer = await store.open_writer(address, epoch)
+    return Journal(store, clock, writer, await read_log(store, writer, state))
+
+
+async def read_log(store: ConversationStore, writer: Writer, state: ConversationState) -> ConversationState:
+    """Fold what lies between `state` and the tail that the writer was opened at: each page once (STORE-015)."""
     more = writer.tail.sequence > state.sequence
     while more:
-        page = await store.read(address, after=state.sequence)
+        page = await store.read(writer.address, after=state.sequence)
         for stored in page.batches:
+            if stored.first != state.sequence + 1:
+                raise LogGap(conversation=writer.address.conversation, after=state.sequence, found=stored.first)
             state = fold(stored.batch.records, state)
         more = page.more
-    return Journal(store, clock, writer, state)
+    return state

@@ -5,22 +5,25 @@ nothing of what happens in a run, and holds no state but what was bound when it 
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from math import inf
 from typing import Any, Final, TypeVar
 
 import attrs
 import trio
 
+from triolet.kernel.addressing import address_for
 from triolet.kernel.agent import Agent
 from triolet.kernel.catalogue import check_catalogues
 from triolet.kernel.conversation import Conversation, WhileBusy
 from triolet.kernel.conversation_opening import own_conversation, reopen_suspended
+from triolet.kernel.durable.accepting import DurableKernel
+from triolet.kernel.durable.failpoints import Reached, unwatched
 from triolet.kernel.policy import AS_DEFINED, Allowance
 from triolet.kernel.preflight import MissingCapabilities
 from triolet.kernel.results import RunResult, Suspended
 from triolet.kernel.run_handle import RunHandle
-from triolet.kernel.runtime import Runtime, assemble
+from triolet.kernel.runtime import assemble
 from triolet.kernel.telemetry.opening import watch_for
 from triolet.kernel.telemetry.settings import PROCESS_WIDE, Telemetry
 from triolet.kernel.threads import CLOSE_SECONDS, AbandonedCall
@@ -31,6 +34,7 @@ from triolet.ports.errors import Misuse
 from triolet.ports.identity import ANONYMOUS, AgentId, ConversationId, Principal, RequestId
 from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
+from triolet.ports.ledger import UnknownSubmission
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -39,18 +43,6 @@ DELETE_SECONDS: Final = 10.0
 """How long dropping a one-shot run's conversation may take."""
 DISCARD_SECONDS: Final = 5.0
 """How long forgetting answers that are on record may take."""
-
-
-@attrs.define(kw_only=True)
-class InvalidConversationId(Misuse):
-    """A conversation's id has 1 to 200 characters."""
-
-    length: int
-
-    @property
-    def message(self) -> str:
-        """How long it is."""
-        return f"a conversation's id has 1 to 200 characters, not {self.length}"
 
 
 @attrs.define(kw_only=True)
@@ -77,11 +69,11 @@ class InvalidCloseSeconds(Misuse):
         return f"close_seconds is 0 or more and finite, not {self.seconds:g}"
 
 
-class Kernel:
-    """Runs agents. Opened by `open_kernel`; every run lives in the scope of whoever asked for it (RUN-007)."""
+class Kernel(DurableKernel):
+    """Runs agents. Opened by `open_kernel`; every run lives in the scope of whoever asked for it (RUN-007).
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    What is submitted lives in the stores instead, and is worked on by whoever opens `workers`.
+    """
 
     @property
     def abandoned(self) -> tuple[AbandonedCall, ...]:
@@ -111,7 +103,7 @@ class Kernel:
         the caller seals the run first (RUN-005).
         """
         self._runtime.check_known(agent)
-        address = self._address(None, principal)
+        address = address_for(self._runtime, None, principal)
         conversation: Conversation | None = None
         try:
             conversation = await self._own_fresh(address, principal)
@@ -135,7 +127,7 @@ class Kernel:
         Leaving the scope ends the run.
         """
         self._runtime.check_known(agent)
-        address = self._address(None, principal)
+        address = address_for(self._runtime, None, principal)
         conversation: Conversation | None = None
         try:
             conversation = await self._own_fresh(address, principal)
@@ -159,7 +151,7 @@ class Kernel:
         """
         conversation = await own_conversation(
             self._runtime,
-            self._address(id, principal),
+            address_for(self._runtime, id, principal),
             principal=principal,
             while_busy=while_busy,
             fresh=id is None,
@@ -170,11 +162,16 @@ class Kernel:
             conversation.close()
 
     async def answer(self, request: RequestId, decision: Decision) -> None:
-        """Store an answer for a suspended run; `resume` puts it on record. In any order, one by one (APPR-005).
+        """Store an answer for a suspended run. In any order, one by one (APPR-005).
 
-        Raises `AlreadyAnswered` for another answer than the first; `MissingCapabilities` where no inbox is bound.
-        An answer that fits no request, or not what was asked, is never honoured.
+        `resume` puts it on record, or a worker does where the run was submitted: `decision.by` then names its tenant.
+        Raises `AlreadyAnswered` or `CommandReused` for another answer than the first; `MissingCapabilities` where no
+        inbox is bound. An answer that fits no request, or not what was asked, is never honoured.
         """
+        if self._durable is not None:
+            with suppress(UnknownSubmission):
+                await self.answer_submitted(request, decision)
+                return
         await self._inbox().post(request, decision)
 
     async def resume(self, suspended: Suspended) -> RunResult[Any]:
@@ -207,12 +204,6 @@ class Kernel:
             raise MissingCapabilities(missing=(("inbox", "answers"),))
         return inbox
 
-    def _address(self, id_: ConversationId | str | None, principal: Principal) -> Address:
-        name = ConversationId(self._runtime.ids.new("conversation") if id_ is None else id_)
-        if not 0 < len(name) <= 200:
-            raise InvalidConversationId(length=len(name))
-        return Address(tenant=principal.tenant, conversation=name)
-
     async def _own_fresh(self, address: Address, principal: Principal) -> Conversation:
         return await own_conversation(
             self._runtime, address, principal=principal, while_busy="reject", fresh=True, one_shot=True
@@ -235,11 +226,13 @@ async def open_kernel(
     max_threads: int = 16,
     close_seconds: float = CLOSE_SECONDS,
     telemetry: Telemetry = PROCESS_WIDE,
+    reached: Reached = unwatched,
 ) -> AsyncGenerator[Kernel]:
     """Open a kernel for these agents on these capabilities.
 
     `groups` sizes the concurrency groups that tools name (RUN-009); `max_threads` bounds the threads of plain
-    functions; `telemetry` says what OpenTelemetry is told (CAP-013). Acquires nothing outside: the host owns what it
+    functions; `telemetry` says what OpenTelemetry is told (CAP-013); `reached` is called at each failpoint of accepted
+    work, for tests that kill their process. Acquires nothing outside: the host owns what it
     bound, and closes it after the kernel. Leaving the scope waits up to `close_seconds` (5) for threads that calls have
     left behind; `Kernel.abandoned` says which go on. Raises `MissingCapabilities` naming everything that is missing
     (CAP-002), `DuplicateAgent`, `DuplicateSource`, `InvalidCloseSeconds`; `ToolNameClash` where a tool source's tool
@@ -255,6 +248,6 @@ async def open_kernel(
     runtime = assemble(by_id, capabilities, groups or {}, max_threads, watch_for(telemetry))
     await check_catalogues(by_id.values(), runtime.capabilities)
     try:
-        yield Kernel(runtime)
+        yield Kernel(runtime, reached)
     finally:
         await runtime.threads.close(close_seconds)

@@ -124,7 +124,8 @@ class Policy:
     results in a row that are no success, `max_result_bytes` all results of the run; both are soft. `context_tokens`
     bounds one request: what would exceed it is compacted first, by clearing old results and then by a summary whose
     maker `summarise` names. `retry` says how often a turn is tried. With `run_status` each request ends with a few
-    lines about turns and budgets, which are never recorded (RUN-024).
+    lines about turns and budgets, which are never recorded (RUN-024). `bounded` is the author's word that this agent's
+    conversations stay within its model's context by themselves: accepted work wants that, or `context_tokens`.
     """
 
     max_turns: int = 10
@@ -144,6 +145,7 @@ class Policy:
     summarise: Summarise = "model"
     retry: RetryPolicy = DEFAULT_RETRY
     run_status: bool = False
+    bounded: bool = False
 
     def __attrs_post_init__(self) -> None:
         counts = (

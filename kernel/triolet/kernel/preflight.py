@@ -53,6 +53,8 @@ def check_assembly(agents: Iterable[Agent[Any, Any]], capabilities: Capabilities
         needs.update(_needs(agent))
         needs.update(_not_kept(agent, capabilities))
         needs.update(_needs_of_sources(agent, capabilities))
+        if capabilities.ledger is not None:
+            needs.update(_durable_needs(agent))
     bound = {field.name for field in attrs.fields(Capabilities) if getattr(capabilities, field.name) is not None}
     bound.update(f"group {name}" for name in groups)
     bound.update(f"tool source {source.name}" for source in capabilities.tool_sources or ())
@@ -82,6 +84,16 @@ def _needs_of_sources(agent: Agent[Any, Any], capabilities: Capabilities) -> Ite
     for source in bound_sources(agent, capabilities):
         for port in source.requires:
             yield port, f"tool source {source.name}"
+
+
+def _durable_needs(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
+    # What has to outlive a process needs more than what ends with it.
+    yield "sessions", "accepted work"
+    if agent.policy.context_tokens is None and not agent.policy.bounded:
+        yield "compaction (context_tokens, or bounded=True)", f"agent {agent.id}"
+    for tool in _reachable(agent.toolkit):
+        if tool.only_ephemeral:
+            yield "an assembly without a ledger", f"tool {tool.name}"
 
 
 def _not_kept(agent: Agent[Any, Any], capabilities: Capabilities) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ log. It starts nothing.
 
 from collections.abc import Awaitable
 from inspect import isawaitable
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import attrs
 
@@ -16,8 +16,8 @@ from triolet.kernel.machine.observations import RunRequested
 from triolet.kernel.policy import AS_DEFINED, Allowance
 from triolet.kernel.runtime import Runtime
 from triolet.ports.errors import InvalidValue, Misuse
-from triolet.ports.identity import Epoch, InputId, Principal, RunId, after
-from triolet.ports.messages import Text
+from triolet.ports.identity import Epoch, InputId, Instant, Principal, RunId, SubmissionId, after
+from triolet.ports.messages import Part, Text
 from triolet.ports.text import require_clean
 
 MAX_INPUT_BYTES: Final = 4 * 1024 * 1024
@@ -51,10 +51,42 @@ async def request_run(
 ) -> RunRequested:
     """Fix everything about a run. Raises `InvalidValue`, `InvalidJson`, `BrokenText` or `InvalidInstructions`."""
     who = require_clean(principal.name, "principal")
-    text = _input_text(agent, value)
-    instructions = await _instructions(agent, value)
+    text = input_text(agent, value)
+    instructions = await rendered_instructions(agent, value)
     now = runtime.clock.now()
     run = RunId(runtime.ids.new("run"))
+    return fixed_run(
+        agent,
+        run=run,
+        instructions=instructions,
+        principal=principal,
+        allowance=allowance,
+        unknown="result",
+        epoch=epoch,
+        input=InputId(f"{run}-input"),
+        author=who if author is None else require_clean(author, "author"),
+        parts=(Text(text=text),),
+        now=now,
+    )
+
+
+def fixed_run(
+    agent: Agent[Any, Any],
+    *,
+    run: RunId,
+    instructions: str,
+    principal: Principal,
+    allowance: Allowance,
+    unknown: Literal["result", "wait"],
+    epoch: Epoch,
+    input: InputId,  # noqa: A002 -- it is what the thing is called
+    author: str,
+    parts: tuple[Part, ...],
+    now: Instant,
+    offered_at: Instant | None = None,
+    submission: SubmissionId | None = None,
+) -> RunRequested:
+    """A run that starts now: its clock runs from here, whenever its input was offered (RUN-030)."""
     policy = agent.policy.tightened(allowance)
     seconds = policy.max_seconds
     return RunRequested(
@@ -70,18 +102,20 @@ async def request_run(
         summarise=policy.summarise,
         deadline=None if seconds is None else after(now, seconds),
         warn_at=None if seconds is None else after(now, seconds * WARN_AT),
-        unknown="result",
+        unknown=unknown,
         structured=agent.structured,
         instructions=instructions,
         epoch=epoch,
-        input=InputId(f"{run}-input"),
-        author=who if author is None else require_clean(author, "author"),
-        parts=(Text(text=text),),
-        at=now,
+        input=input,
+        author=author,
+        parts=parts,
+        submission=submission,
+        at=now if offered_at is None else offered_at,
     )
 
 
-def _input_text(agent: Agent[Any, Any], value: Any) -> str:
+def input_text(agent: Agent[Any, Any], value: Any) -> str:
+    """An input as it is put on record. Raises `InvalidValue`, `InvalidJson` or `BrokenText`."""
     if agent.input is str:
         if not isinstance(value, str):
             problem = f"is {type(value).__name__}, not text"
@@ -101,7 +135,8 @@ def check_size(text: str, subject: str) -> None:
         raise InvalidValue(subject=subject, violations=(("", problem),))
 
 
-async def _instructions(agent: Agent[Any, Any], value: Any) -> str:
+async def rendered_instructions(agent: Agent[Any, Any], value: Any) -> str:
+    """The agent's instructions for this input. Raises `InvalidInstructions`, and what its function raises."""
     if isinstance(agent.instructions, str):
         text: object = agent.instructions
     else:

@@ -82,11 +82,16 @@ class Runtime:
         if self.agents.get(agent.id) is not agent:
             raise UnknownAgent(agent=agent.id, near=near_names(agent.id, tuple(self.agents)))
 
+    def known(self, agent: AgentId) -> Agent[Any, Any]:
+        """The agent of this id. Raises `UnknownAgent`."""
+        found = self.agents.get(agent)
+        if found is None:
+            raise UnknownAgent(agent=agent, near=near_names(agent, tuple(self.agents)))
+        return found
+
     def agent_of(self, started: RunStarted) -> Agent[Any, Any]:
         """The agent that a run was started with, exactly as it was then. Raises `UnknownAgent`, `DefinitionChanged`."""
-        agent = self.agents.get(started.agent)
-        if agent is None:
-            raise UnknownAgent(agent=started.agent, near=near_names(started.agent, tuple(self.agents)))
+        agent = self.known(started.agent)
         if agent.definition != started.definition:
             raise DefinitionChanged(agent=started.agent, run=started.run)
         return agent

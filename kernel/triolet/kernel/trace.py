@@ -14,6 +14,7 @@ from triolet.kernel.machine.state import ConversationState, RunState
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.events import Event, Gap, LiveEvent, RunSuspended, SemanticEvent, TerminalEvent, Trace
 from triolet.ports.identity import Instant
+from triolet.ports.outcomes import UnknownCall
 from triolet.ports.records import Record, RunSettled
 from triolet.ports.sources import Clock
 
@@ -79,14 +80,15 @@ class EventSource:
         self._live_count += 1
         self._wake()
 
-    def suspend(self, run: RunState, requests: tuple[ApprovalRequest, ...]) -> None:
-        """Emit that the attempt ends with the run waiting for these answers."""
+    def suspend(self, run: RunState, requests: tuple[ApprovalRequest, ...], unknown: tuple[UnknownCall, ...]) -> None:
+        """Emit that the attempt ends with the run waiting for these answers, and for word about these calls."""
         self._sequence += 1
         self.terminal = RunSuspended(
             trace=self.trace,
             sequence=self._sequence,
             at=self._clock.now(),
             requests=requests,
+            unknown=unknown,
             usage=run.usage,
             turns=run.turn,
         )

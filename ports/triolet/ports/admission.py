@@ -11,7 +11,7 @@ import attrs
 
 from triolet.ports.conversation_store import Address
 from triolet.ports.errors import Conflict, Unavailable
-from triolet.ports.identity import InputId, Instant, Principal, SequenceNumber
+from triolet.ports.identity import InputId, Instant, Principal, SequenceNumber, SubmissionId
 from triolet.ports.messages import Part
 
 InputKind = Literal["steering", "follow-up"]
@@ -32,10 +32,11 @@ class Offer:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Admitted:
-    """The offer has its place: the order in which inputs of its kind enter."""
+    """The offer has its place: the order in which inputs of its kind enter. `submission` is its receipt's, if any."""
 
     offer: Offer
     sequence: SequenceNumber
+    submission: SubmissionId | None = None
 
 
 @attrs.define(kw_only=True)

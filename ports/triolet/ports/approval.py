@@ -146,6 +146,11 @@ def request_id(call: CallId) -> RequestId:
     return RequestId(f"{call}-approval")
 
 
+def call_of(request: RequestId) -> CallId:
+    """The call that a request is about: what `request_id` was given."""
+    return CallId(request.removesuffix("-approval"))
+
+
 def grant_id(request: RequestId) -> GrantId:
     """The one grant that a request's answer can give."""
     return GrantId(f"{request}-grant")

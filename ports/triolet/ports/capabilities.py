@@ -18,6 +18,7 @@ from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.ledger import Ledger
 from triolet.ports.prices import Prices
+from triolet.ports.reconciler import Reconciler
 from triolet.ports.sandbox import Sandbox
 from triolet.ports.secrets import SecretResolver
 from triolet.ports.session_store import SessionStore
@@ -52,6 +53,7 @@ class Capabilities:
     ledger: Ledger | None = None
     sessions: SessionStore | None = None
     tool_sources: tuple[ToolSource, ...] | None = None
+    reconciler: Reconciler | None = None
 
 
 CAPABILITY_NAMES: frozenset[str] = frozenset(field.name for field in attrs.fields(Capabilities))

@@ -14,7 +14,7 @@ from triolet.ports.canonical import Digest
 from triolet.ports.identity import AgentId, CallId, ConversationId, Instant, Principal, RunId, SequenceNumber
 from triolet.ports.language_model import FinishReason
 from triolet.ports.messages import Part, ToolCall
-from triolet.ports.outcomes import Outcome
+from triolet.ports.outcomes import Outcome, UnknownCall, UnknownReason
 from triolet.ports.records import CompactionFault, Dimension, RunFailure, RunSettled
 from triolet.ports.usage import Usage, UsageTotals
 
@@ -183,10 +183,14 @@ class RunInterrupted(RunEvent):
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class RunSuspended(RunEvent):
-    """Terminal for the attempt, and no settlement: the run waits for these answers, and nobody here can give them."""
+    """Terminal for the attempt, and no settlement: the run waits, and nobody here can give what it waits for.
+
+    `requests` are open approvals, `unknown` the calls whose outcome somebody has to say (DUR-017).
+    """
 
     kind: Literal["run-suspended"] = "run-suspended"
     requests: tuple[ApprovalRequest, ...]
+    unknown: tuple[UnknownCall, ...] = ()
     usage: UsageTotals
     turns: int
 
@@ -207,6 +211,28 @@ class ApprovalGiven(RunEvent):
     call: CallId
     verdict: Literal["approved", "denied", "expired"]
     source: Literal["approver", "grant", "policy", "steering"]
+    by: Principal
+    reason: str
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class OutcomeUnknown(RunEvent):
+    """Semantic: a call may have had its effect and nobody knows; the run waits for word about it (DUR-017, OPS-002)."""
+
+    kind: Literal["outcome-unknown"] = "outcome-unknown"
+    turn: int
+    call: CallId
+    tool: str
+    reason: UnknownReason
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class OutcomeResolved(RunEvent):
+    """Semantic: somebody said what became of a call; `started` is False where it surely never started."""
+
+    kind: Literal["outcome-resolved"] = "outcome-resolved"
+    call: CallId
+    started: bool
     by: Principal
     reason: str
 
@@ -273,6 +299,8 @@ SemanticEvent = (
     | CallEnded
     | ApprovalAsked
     | ApprovalGiven
+    | OutcomeUnknown
+    | OutcomeResolved
     | BudgetNearlyUsed
     | BudgetExhausted
     | ContextCompacted

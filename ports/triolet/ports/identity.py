@@ -51,6 +51,11 @@ def call_id(run: RunId, turn: int, index: int) -> CallId:
     return CallId(f"{run}-{turn}-{index}")
 
 
+def run_of_call(call: CallId) -> RunId:
+    """The run of a call: what `call_id` was given. Anything else gives an id that belongs to no run."""
+    return RunId(call.rsplit("-", 2)[0])
+
+
 def batch_id(run: RunId, epoch: Epoch, ordinal: int) -> BatchId:
     """Spell the identity of the `ordinal`-th batch (from 1) that the owner of `epoch` writes for `run`."""
     return BatchId(f"{run}/{epoch}/{ordinal}")

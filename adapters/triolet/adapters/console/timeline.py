@@ -27,6 +27,8 @@ from triolet.ports.events import (
     Event,
     Gap,
     InputEntered,
+    OutcomeResolved,
+    OutcomeUnknown,
     ReasoningDelta,
     RunBegan,
     RunCompleted,
@@ -118,6 +120,12 @@ class Timeline:
             case ApprovalGiven():
                 because = f" · {visible_line(event.reason)}" if event.reason else ""
                 self._row(event.verdict, (f"by {event.by.name} ({event.source}){because}", "dim"))
+            case OutcomeUnknown():
+                self._row("unknown", (event.tool, "bold"), (f" · {event.reason}: somebody has to say", _PROBLEM_STYLE))
+            case OutcomeResolved():
+                because = f" · {visible_line(event.reason)}" if event.reason else ""
+                what = "it happened as told" if event.started else "it never started"
+                self._row("resolved", (f"{what}, by {event.by.name}{because}", "dim"))
             case BudgetNearlyUsed():
                 self._row("budget", (f"{event.dimension}: {event.used:,} of {event.limit:,} used", "yellow"))
             case BudgetExhausted():

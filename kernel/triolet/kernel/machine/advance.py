@@ -4,7 +4,7 @@ Decides the meaning of each family for state and history, once, for live runs, r
 (STORE-008). It refuses what the table refuses, and never looks at anything but its two arguments.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -17,10 +17,11 @@ from triolet.kernel.machine.history import History
 from triolet.kernel.machine.state import KNOWN_TAKEN, NEW, CallBatch, ConversationState, RunState
 from triolet.kernel.machine.table import legal, phase_after
 from triolet.ports.errors import Corrupt
-from triolet.ports.identity import InputId, Instant, SequenceNumber
+from triolet.ports.identity import CallId, InputId, Instant, SequenceNumber
 from triolet.ports.messages import ToolMessage, ToolResult, UserMessage
-from triolet.ports.outcomes import Outcome
+from triolet.ports.outcomes import Outcome, UnknownReason
 from triolet.ports.records import (
+    AbortRequested,
     ApprovalDecided,
     ApprovalRequested,
     AttemptStarted,
@@ -42,7 +43,9 @@ from triolet.ports.records import (
     StepSettled,
     ToolCatalogueChanged,
     ToolPrepared,
+    ToolResolved,
     ToolSettled,
+    ToolUnknown,
 )
 
 
@@ -75,6 +78,7 @@ def advance(state: ConversationState, record: Record) -> ConversationState:
         view=view_after(state, record) if isinstance(record, CompactionCreated) else state.view,
         run=run,
         grants=grants_after(state.grants, record),
+        settled=record if isinstance(record, RunSettled) else state.settled,
         taken=_taken_after(state, record) if isinstance(record, InputTaken) else state.taken,
     )
 
@@ -198,7 +202,7 @@ def _catalogue_changed(state: ConversationState, record: ToolCatalogueChanged) -
     return state.history, attrs.evolve(run, catalogues={**run.catalogues, record.source: record})
 
 
-def _unchanged(state: ConversationState, _: GrantGiven | GrantRevoked) -> _Effect:
+def _unchanged(state: ConversationState, _: GrantGiven | GrantRevoked | AbortRequested) -> _Effect:
     return state.history, state.run
 
 
@@ -207,6 +211,21 @@ def _tool_prepared(state: ConversationState, record: ToolPrepared) -> _Effect:
     runnable = batch.runnable or {}
     started = {call: runnable[call] for call in record.calls}
     return _with_batch(state, attrs.evolve(batch, prepared={**batch.prepared, **started}))
+
+
+def _tool_unknown(state: ConversationState, record: ToolUnknown) -> _Effect:
+    batch = open_batch(state)
+    return _with_batch(state, attrs.evolve(batch, unknown={**batch.unknown, record.call: record.reason}))
+
+
+def _tool_resolved(state: ConversationState, record: ToolResolved) -> _Effect:
+    batch = open_batch(state)
+    unknown = {call: reason for call, reason in batch.unknown.items() if call != record.call}
+    if record.outcome is None:
+        prepared = {call: execution for call, execution in batch.prepared.items() if call != record.call}
+        return _with_batch(state, attrs.evolve(batch, unknown=unknown, prepared=prepared))
+    resolved = {**batch.resolved, record.call: record.outcome}
+    return _with_batch(state, attrs.evolve(batch, unknown=unknown, resolved=resolved))
 
 
 def _step_settled(state: ConversationState, record: StepSettled) -> _Effect:
@@ -219,7 +238,7 @@ def _tool_settled(state: ConversationState, record: ToolSettled) -> _Effect:
     batch = open_batch(state)
     outcomes = (*batch.outcomes, record.outcome)
     if len(outcomes) < len(batch.calls):
-        return state.history, with_result(open_run(state), record, _with_outcomes(batch, outcomes))
+        return state.history, with_result(open_run(state), record, _with_outcomes(batch, outcomes, record.call))
     results = tuple(
         ToolResult(call=call.id, name=call.name, outcome=outcome)
         for call, outcome in zip(batch.calls, outcomes, strict=True)
@@ -229,7 +248,12 @@ def _tool_settled(state: ConversationState, record: ToolSettled) -> _Effect:
     )
 
 
-def _with_outcomes(batch: CallBatch, outcomes: tuple[Outcome, ...]) -> CallBatch:
+def _without(unknown: Mapping[CallId, UnknownReason], settled: CallId) -> Mapping[CallId, UnknownReason]:
+    # A run that ends while nobody knows settles the call as unknown.
+    return {call: reason for call, reason in unknown.items() if call != settled} if unknown else unknown
+
+
+def _with_outcomes(batch: CallBatch, outcomes: tuple[Outcome, ...], settled: CallId) -> CallBatch:
     return CallBatch(
         turn=batch.turn,
         calls=batch.calls,
@@ -239,6 +263,8 @@ def _with_outcomes(batch: CallBatch, outcomes: tuple[Outcome, ...]) -> CallBatch
         steps=batch.steps,
         requests=batch.requests,
         answers=batch.answers,
+        unknown=_without(batch.unknown, settled),
+        resolved=batch.resolved,
     )
 
 
@@ -269,6 +295,9 @@ _EFFECTS: Final[dict[type[Record], Callable[[ConversationState, Any], _Effect]]]
     GrantGiven: _unchanged,
     GrantRevoked: _unchanged,
     ToolPrepared: _tool_prepared,
+    ToolUnknown: _tool_unknown,
+    ToolResolved: _tool_resolved,
+    AbortRequested: _unchanged,
     StepSettled: _step_settled,
     ToolSettled: _tool_settled,
     RunSettled: _run_settled,

@@ -7,7 +7,7 @@ reads nothing but its arguments. How a run ends is `triolet.kernel.machine.settl
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from triolet.kernel.machine import approvals, budget, context_rules, outcome_table, settle
+from triolet.kernel.machine import approvals, budget, context_rules, outcome_table, recovery, settle
 from triolet.kernel.machine.advance import fold
 from triolet.kernel.machine.decision import Decision, Refused
 from triolet.kernel.machine.guards import open_batch, open_run
@@ -96,7 +96,14 @@ def _requested(_: ConversationState, seen: RunRequested) -> Decision:
             warn_at=seen.warn_at,
         ),
         AttemptStarted(epoch=seen.epoch),
-        InputTaken(id=seen.input, source="user", author=seen.author, offered_at=seen.at, parts=seen.parts),
+        InputTaken(
+            id=seen.input,
+            source="user",
+            author=seen.author,
+            offered_at=seen.at,
+            parts=seen.parts,
+            submission=seen.submission,
+        ),
     )
 
 
@@ -139,7 +146,7 @@ def _responded(state: ConversationState, seen: ResponseReduced) -> Decision:
 
 def _judged(state: ConversationState, seen: CallsJudged) -> Decision:
     batch = open_batch(state)
-    if set(seen.verdicts) != {call.id for call in batch.open}:
+    if set(seen.verdicts) != {call.id for call in batch.undecided}:
         return Refused(problem="verdicts must cover exactly the open calls of the batch")
     for call, verdict in seen.verdicts.items():
         if isinstance(verdict, Forbidden):
@@ -181,6 +188,9 @@ def _settle_in_order(
     # As many as are known without skipping one: the record of a result never overtakes a slower sibling's.
     run, batch = open_run(state), open_batch(state)
     records: list[Record] = []
+    if run.started.unknown == "wait":
+        unknown, outcomes = recovery.told_apart(batch, outcomes)
+        records.extend(unknown)
     for call in batch.open:
         outcome = outcomes.get(call.id)
         if outcome is None:
@@ -203,6 +213,7 @@ def _taken(inputs: tuple[Admitted, ...]) -> tuple[Record, ...]:
             author=admitted.offer.author,
             offered_at=admitted.offer.offered_at,
             parts=admitted.offer.parts,
+            submission=admitted.submission,
         )
         for admitted in inputs
     )
@@ -227,19 +238,6 @@ def _catalogues_seen(state: ConversationState, seen: CataloguesSeen) -> Decision
     return tuple(record for record in records if on_record.get(record.source) != record)
 
 
-def _resumed(state: ConversationState, seen: AttemptResumed) -> Decision:
-    records: tuple[Record, ...] = (AttemptStarted(epoch=seen.epoch, worker=seen.worker, recovery="resumed"),)
-    for request in open_batch(state).waiting:
-        after, answer = fold(records, state), seen.answers.get(request.id)
-        if answer is None or after.run is None:  # not answered yet, or a denial has ended the run
-            continue
-        told = approvals.answered(after, ApprovalAnswered(call=request.call, decision=answer, at=seen.at))
-        if isinstance(told, Refused):
-            return told
-        records = (*records, *told)
-    return records
-
-
 def _grant_ended(_: ConversationState, seen: GrantEnded) -> Decision:
     return (GrantRevoked(grant=seen.grant, by=seen.by, reason=seen.reason),)
 
@@ -258,7 +256,7 @@ def _budget_spent(state: ConversationState, _: BudgetSpent) -> Decision:
 
 
 def _stopped(state: ConversationState, seen: Stopped) -> Decision:
-    sealed = settle.sealed(state, seen)
+    sealed = (*settle.asked(open_run(state), seen), *settle.sealed(state, seen))
     return (*sealed, settle.stopped(open_run(fold(sealed, state)), seen))
 
 
@@ -282,7 +280,7 @@ _RULES: Final[dict[type[Observation], tuple[tuple[Phase, ...], Callable[[Convers
     SteeredWhileWaiting: (("batch",), approvals.steered),
     InputsOffered: (("seam",), _inputs_offered),
     CataloguesSeen: (("seam", "batch"), _catalogues_seen),
-    AttemptResumed: (("batch",), _resumed),
+    AttemptResumed: (("seam", "batch", "answered"), recovery.resumed),
     GrantEnded: (("idle", "batch"), _grant_ended),
     PermitsHeld: (("batch",), _permitted),
     StepEnded: (("batch",), _step_ended),

@@ -12,6 +12,7 @@ from triolet.ports.approval import request_id
 from triolet.ports.identity import call_id
 from triolet.ports.outcomes import ToolFailure, ToolSuccess, ToolUnknownOutcome
 from triolet.ports.records import (
+    AbortRequested,
     ApprovalDecided,
     ApprovalRequested,
     AttemptStarted,
@@ -30,7 +31,9 @@ from triolet.ports.records import (
     StepSettled,
     ToolCatalogueChanged,
     ToolPrepared,
+    ToolResolved,
     ToolSettled,
+    ToolUnknown,
 )
 
 Guard = Callable[[ConversationState, Any], str | None]
@@ -297,6 +300,31 @@ def new_step_of_running_call(state: ConversationState, record: StepSettled) -> s
     return "the step is already recorded" if (record.call, record.name) in batch.steps else None
 
 
+def unknown_was_possible(state: ConversationState, record: ToolUnknown) -> str | None:
+    """Only a prepared call may have had an effect that nobody knows of; it is said once (DUR-009)."""
+    run, batch = open_run(state), open_batch(state)
+    if run.started.unknown != "wait":
+        return "unknown outcomes of this run are results"
+    if all(call.id != record.call for call in batch.open) or record.call not in batch.prepared:
+        return "its call is not open, or was never prepared"
+    return "it is known, or was said before" if record.call in (*batch.unknown, *batch.resolved) else None
+
+
+def resolves_a_prepared_call(state: ConversationState, record: ToolResolved) -> str | None:
+    """Word about a call counts once, and only where there is something to tell (DUR-017)."""
+    batch = open_batch(state)
+    if all(call.id != record.call for call in batch.open) or record.call not in batch.prepared:
+        return "its call is not open, or was never prepared"
+    if isinstance(record.outcome, ToolUnknownOutcome):
+        return "that is no resolution"
+    return "it was resolved before" if record.call in batch.resolved else None
+
+
+def aborts_this_run(state: ConversationState, record: AbortRequested) -> str | None:
+    """An abort is about the open run."""
+    return None if record.run == open_run(state).started.run else "it aborts another run"
+
+
 def first_open_call(state: ConversationState, record: ToolSettled) -> str | None:
     """Results come in declaration order, one for each call (RUN-006)."""
     return None if open_batch(state).open[0].id == record.call else "it is not the first call without a result"
@@ -304,9 +332,13 @@ def first_open_call(state: ConversationState, record: ToolSettled) -> str | None
 
 def outcome_was_possible(state: ConversationState, record: ToolSettled) -> str | None:
     """A call that never ran has no result of a handler; one with a possible effect was prepared first."""
+    batch = open_batch(state)
+    if record.call in batch.unknown and not isinstance(record.outcome, ToolUnknownOutcome):
+        return "nobody has said what became of the call"
+    if batch.resolved.get(record.call, record.outcome) != record.outcome:
+        return "the call was resolved to something else"
     if not isinstance(record.outcome, ToolSuccess | ToolFailure | ToolUnknownOutcome):
         return None
-    batch = open_batch(state)
     if record.call in batch.prepared or (batch.runnable or {}).get(record.call) == "readonly":
         return None
     return "a handler's outcome for a call that was never started"

@@ -82,6 +82,16 @@ class History(Sequence[Message]):
         return f"History({self._length} messages)"
 
 
+def resumed_history(entries: Iterable[tuple[Message, SequenceNumber]]) -> History:
+    """A history of its own that holds these messages, each with the number of the record that completed it."""
+    buffer: list[Message] = []
+    completed = array("Q")
+    for message, number in entries:
+        buffer.append(message)
+        completed.append(number)
+    return History(buffer, completed, len(buffer))
+
+
 def history_of(messages: Iterable[Message]) -> History:
     """A history of its own that holds `messages`, as if record n had completed the n-th."""
     buffer = list(messages)

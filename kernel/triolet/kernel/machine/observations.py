@@ -26,6 +26,7 @@ from triolet.ports.identity import (
     RequestId,
     RunId,
     SequenceNumber,
+    SubmissionId,
     TenantId,
 )
 from triolet.ports.language_model import FinishReason
@@ -58,7 +59,10 @@ class ConversationOpened:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class RunRequested:
-    """Somebody wants an agent to run on this input, under this authority, from now on."""
+    """Somebody wants an agent to run on this input, under this authority, from now on.
+
+    `at` is when the input was offered. `submission` is the accepted work that the run is for, where it is any.
+    """
 
     run: RunId
     agent: AgentId
@@ -79,6 +83,7 @@ class RunRequested:
     input: InputId
     author: str
     parts: tuple[Part, ...]
+    submission: SubmissionId | None = None
     at: Instant
 
 
@@ -249,12 +254,29 @@ class CataloguesSeen:
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
+class Resolution:
+    """Somebody knows what a prepared call came to; None says that it surely never started."""
+
+    outcome: Outcome | None
+    by: Principal
+    reason: str
+
+
+NOTHING_RESOLVED: Final[Mapping[CallId, Resolution]] = MappingProxyType({})
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class AttemptResumed:
-    """Somebody goes on with a suspended run under a newer epoch, on the answers that were stored meanwhile."""
+    """Somebody goes on with an open run under a newer epoch, on what was stored or found out meanwhile.
+
+    `answers` are answers to its requests, `resolutions` what is known about calls that an earlier attempt prepared.
+    What fits nothing that is open changes nothing.
+    """
 
     epoch: Epoch
     worker: str
     answers: Mapping[RequestId, Decision]
+    resolutions: Mapping[CallId, Resolution] = NOTHING_RESOLVED
     at: Instant
 
 
@@ -324,14 +346,26 @@ class InterruptedCall:
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
+class AbortWanted:
+    """Who wants the run to end, and why."""
+
+    by: Principal
+    reason: str
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class Stopped:
-    """The run must end now. `started` are the calls whose handlers have begun; `outcomes` those that ended."""
+    """The run must end now. `started` are the calls whose handlers have begun; `outcomes` those that ended.
+
+    `asked` is who asked for it, where that is to be on record (DUR-012).
+    """
 
     cause: AbortReason | Literal["deadline"]
     started: frozenset[CallId] = frozenset()
     outcomes: Mapping[CallId, Outcome] = attrs.field(factory=dict[CallId, Outcome])
     programmatic: Mapping[CallId, int] = NO_CALLS
     asking: InterruptedCall | None = None
+    asked: AbortWanted | None = None
 
 
 Observation = (

@@ -16,6 +16,7 @@ from triolet.ports.admission import InputKind
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.identity import CallId, Instant
 from triolet.ports.messages import ToolCall
+from triolet.ports.outcomes import UnknownCall
 from triolet.ports.records import ApprovalDecided, ModelResponded
 from triolet.ports.tools import ExecutionClass
 
@@ -102,13 +103,14 @@ Action = (
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Plan:
-    """The runnable actions, and the requests that the state waits for; several may be open at once.
+    """The runnable actions, and what the state waits for: answers to requests, and word about unknown outcomes.
 
-    A state that calls for nothing and waits for nothing is at rest: no run is open.
+    Several may be open at once. A state that calls for nothing and waits for nothing is at rest: no run is open.
     """
 
     actions: tuple[Action, ...]
     waits: tuple[ApprovalRequest, ...] = ()
+    unknown: tuple[UnknownCall, ...] = ()
 
 
 AT_REST: Final = Plan(actions=())
@@ -164,13 +166,13 @@ def _at_seam(state: ConversationState, measured: Measured | None) -> Plan:
 def _in_batch(state: ConversationState) -> Plan:
     batch = open_batch(state)
     if batch.runnable is None:
-        if batch.waiting:
-            return Plan(actions=(), waits=batch.waiting)
-        return Plan(actions=(JudgeCalls(turn=batch.turn, calls=batch.open, answers=batch.answers),))
+        if batch.waiting or batch.unknown:
+            return Plan(actions=(), waits=batch.waiting, unknown=batch.unsolved)
+        return Plan(actions=(JudgeCalls(turn=batch.turn, calls=batch.undecided, answers=batch.answers),))
     starts: list[Action] = []
     for call in batch.open:
         execution = batch.runnable.get(call.id)
-        if execution is not None:
+        if execution is not None and call.id not in batch.unknown:
             prepared = execution == "readonly" or call.id in batch.prepared
             starts.append(StartCall(turn=batch.turn, call=call, execution=execution, prepared=prepared))
-    return Plan(actions=tuple(starts))
+    return Plan(actions=tuple(starts), unknown=batch.unsolved)

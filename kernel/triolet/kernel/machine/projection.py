@@ -15,6 +15,8 @@ from triolet.ports.events import (
     CompactionGaveUp,
     ContextCompacted,
     InputEntered,
+    OutcomeResolved,
+    OutcomeUnknown,
     RunBegan,
     RunCompleted,
     RunFailed,
@@ -41,7 +43,9 @@ from triolet.ports.records import (
     RunSettled,
     RunStarted,
     ToolCatalogueChanged,
+    ToolResolved,
     ToolSettled,
+    ToolUnknown,
 )
 
 
@@ -150,13 +154,35 @@ def event_of(
                 by=record.by,
                 reason=record.reason,
             )
+        case ToolUnknown():
+            batch = open_batch(before)
+            return OutcomeUnknown(
+                trace=trace,
+                sequence=sequence,
+                at=at,
+                turn=batch.turn,
+                call=record.call,
+                tool=next(call.name for call in batch.open if call.id == record.call),
+                reason=record.reason,
+            )
+        case ToolResolved():
+            return OutcomeResolved(
+                trace=trace,
+                sequence=sequence,
+                at=at,
+                call=record.call,
+                started=record.outcome is not None,
+                by=record.by,
+                reason=record.reason,
+            )
         case RunSettled():
-            return _terminal(record, trace, sequence, at)
+            return terminal_of(record, trace, sequence, at)
         case _:
             return None
 
 
-def _terminal(record: RunSettled, trace: Trace, sequence: int, at: Instant) -> TerminalEvent:
+def terminal_of(record: RunSettled, trace: Trace, sequence: int, at: Instant) -> TerminalEvent:
+    """The event that ends a run's trace."""
     if record.status == "completed":
         return RunCompleted(
             trace=trace,

@@ -13,8 +13,9 @@ from triolet.kernel.machine.observations import AnswerJudged, ContextFull, Model
 from triolet.kernel.machine.state import CallBatch, ConversationState, RunState
 from triolet.ports.identity import CallId
 from triolet.ports.messages import Text
-from triolet.ports.outcomes import Outcome
+from triolet.ports.outcomes import Outcome, ToolUnknownOutcome
 from triolet.ports.records import (
+    AbortRequested,
     CompactionFailed,
     Dimension,
     FailureCode,
@@ -103,6 +104,13 @@ def stopped(run: RunState, seen: Stopped) -> RunSettled:
     return RunSettled(run=run.started.run, status="aborted", usage=run.usage, turns=run.turn, reason=seen.cause)
 
 
+def asked(run: RunState, seen: Stopped) -> tuple[Record, ...]:
+    """Who asked for the end, in the same commit as the end: repeating it finds the run settled (DUR-012)."""
+    if seen.asked is None:
+        return ()
+    return (AbortRequested(run=run.started.run, by=seen.asked.by, reason=seen.asked.reason),)
+
+
 def sealed(state: ConversationState, seen: Stopped) -> tuple[Record, ...]:
     """Give every open call its one result, or note the model call under way (RUN-005)."""
     run = open_run(state)
@@ -110,7 +118,7 @@ def sealed(state: ConversationState, seen: Stopped) -> tuple[Record, ...]:
         return tuple(
             ToolSettled(
                 call=call.id,
-                outcome=seen.outcomes.get(call.id) or _stopped_call(run.batch, call.id, seen),
+                outcome=_ended_call(run, run.batch, call.id, seen),
                 programmatic=seen.programmatic.get(call.id, 0),
             )
             for call in run.batch.open
@@ -130,12 +138,21 @@ def sealed(state: ConversationState, seen: Stopped) -> tuple[Record, ...]:
     return (interrupted,)
 
 
-def _stopped_call(batch: CallBatch, call: CallId, seen: Stopped) -> Outcome:
+def _ended_call(run: RunState, batch: CallBatch, call: CallId, seen: Stopped) -> Outcome:
+    known = batch.resolved.get(call) or seen.outcomes.get(call)
+    if known is not None:
+        return known
+    if call in batch.unknown:
+        return ToolUnknownOutcome(reason=batch.unknown[call])
+    prepared = batch.prepared.get(call)
     if seen.cause == "lost":
         # Nobody is left who knows how far it got: from its preparation on it may have had its effect (DUR-009).
-        return outcome_table.stopped("crashed", batch.prepared.get(call), started=call in batch.prepared)
+        return outcome_table.stopped("crashed", prepared, started=prepared is not None)
+    # A call that may run again may have run in an earlier attempt; an uncertain one would be known as unknown.
+    earlier = run.started.unknown == "wait" and prepared not in (None, "uncertain")
     why: outcome_table.Stop = "timeout" if seen.cause == "deadline" else "cancelled"
-    return outcome_table.stopped(why, (batch.runnable or {}).get(call), started=call in seen.started)
+    execution = (batch.runnable or batch.prepared).get(call)
+    return outcome_table.stopped(why, execution, started=earlier or call in seen.started)
 
 
 def _failed(run: RunState, code: FailureCode, detail: str, dimension: Dimension | None = None) -> RunSettled:

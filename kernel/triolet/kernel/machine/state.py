@@ -15,12 +15,13 @@ from triolet.kernel.machine.shown import WHOLE, View
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.identity import CallId, Epoch, InputId, Instant, SequenceNumber
 from triolet.ports.messages import ToolCall
-from triolet.ports.outcomes import Outcome
+from triolet.ports.outcomes import Outcome, UnknownCall, UnknownReason
 from triolet.ports.records import (
     ApprovalDecided,
     Dimension,
     GrantGiven,
     ModelResponded,
+    RunSettled,
     RunStarted,
     ToolCatalogueChanged,
 )
@@ -47,6 +48,8 @@ NO_CATALOGUES: Final[Mapping[str, ToolCatalogueChanged]] = MappingProxyType({})
 NONE_PREPARED: Final[Mapping[CallId, ExecutionClass]] = MappingProxyType({})
 NO_STEPS: Final[Mapping[tuple[CallId, str], JsonText]] = MappingProxyType({})
 NOT_ASKED: Final[Mapping[CallId, ApprovalRequest]] = MappingProxyType({})
+NONE_UNKNOWN: Final[Mapping[CallId, UnknownReason]] = MappingProxyType({})
+NONE_RESOLVED: Final[Mapping[CallId, Outcome]] = MappingProxyType({})
 NOT_ANSWERED: Final[Mapping[CallId, ApprovalDecided]] = MappingProxyType({})
 
 
@@ -56,7 +59,8 @@ class CallBatch:
 
     `runnable` is None until this attempt has decided every call. `prepared` are the calls that started, in this
     attempt or one before, under the class that they had then. `steps` holds recorded steps by call and name.
-    `requests` and `answers` are what is on record about approval, by call.
+    `requests` and `answers` are what is on record about approval, by call. `unknown` are calls that may have had their
+    effect and wait for somebody who knows; `resolved` are results that became known and whose turn is still to come.
     """
 
     turn: int
@@ -67,11 +71,27 @@ class CallBatch:
     steps: Mapping[tuple[CallId, str], JsonText] = NO_STEPS
     requests: Mapping[CallId, ApprovalRequest] = NOT_ASKED
     answers: Mapping[CallId, ApprovalDecided] = NOT_ANSWERED
+    unknown: Mapping[CallId, UnknownReason] = NONE_UNKNOWN
+    resolved: Mapping[CallId, Outcome] = NONE_RESOLVED
 
     @property
     def open(self) -> tuple[ToolCall, ...]:
         """The calls that have no result yet, in declaration order."""
         return self.calls[len(self.outcomes) :]
+
+    @property
+    def undecided(self) -> tuple[ToolCall, ...]:
+        """The open calls about which an attempt has to find out whether they may run, in declaration order."""
+        return tuple(call for call in self.open if call.id not in self.resolved) if self.resolved else self.open
+
+    @property
+    def unsolved(self) -> tuple[UnknownCall, ...]:
+        """The calls whose outcome somebody has to say, in declaration order (DUR-017)."""
+        return tuple(
+            UnknownCall(call=call.id, tool=call.name, reason=self.unknown[call.id])
+            for call in (self.open if self.unknown else ())
+            if call.id in self.unknown
+        )
 
     @property
     def waiting(self) -> tuple[ApprovalRequest, ...]:
@@ -154,6 +174,7 @@ class RunState:
 class ConversationState:
     """A conversation after `sequence` records. `view` is what of the history a model is shown.
 
+    `settled` is the last run's settlement: whoever accepted that run and was not told of its end finds it (DUR-015).
     `taken` are the last `KNOWN_TAKEN` inputs that came out of a queue, by id and the time of their offer, so that a
     queue which was not told can be told again (DUR-016).
     """
@@ -165,6 +186,7 @@ class ConversationState:
     view: View = WHOLE
     run: RunState | None = None
     grants: tuple[GrantGiven, ...] = ()
+    settled: RunSettled | None = None
     taken: tuple[tuple[InputId, Instant], ...] = ()
 
 

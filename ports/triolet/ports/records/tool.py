@@ -11,7 +11,7 @@ import attrs
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.canonical import Digest
 from triolet.ports.identity import AgentId, CallId, GrantId, Instant, Principal, RequestId, RunId
-from triolet.ports.outcomes import Outcome
+from triolet.ports.outcomes import Outcome, UnknownReason
 from triolet.ports.schema import Ge
 from triolet.ports.strict_json import JsonText
 from triolet.ports.tools import ExecutionClass
@@ -99,17 +99,20 @@ class ToolUnknown:
     kind: ClassVar[str] = "tool_unknown"
     version: ClassVar[int] = 1
     call: CallId
-    reason: Literal["cancelled", "timeout", "crashed", "connection-lost"]
+    reason: UnknownReason
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ToolResolved:
-    """An unknown outcome was resolved, by proof or by an operator; `outcome` becomes the call's one result."""
+    """It became known what a prepared call came to: by proof, from what was kept aside, or from an operator (DUR-017).
+
+    `outcome` becomes the call's one result, in its turn. None says that the call surely never started: it may start.
+    """
 
     kind: ClassVar[str] = "tool_resolved"
     version: ClassVar[int] = 1
     call: CallId
-    outcome: Outcome
+    outcome: Outcome | None
     by: Principal
     reason: str
 

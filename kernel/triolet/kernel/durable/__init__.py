@@ -1,0 +1,1 @@
+"""Durable work: accepted, claimed, attempted, settled; the same interpreter over fenced stores."""
