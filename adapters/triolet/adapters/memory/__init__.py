@@ -10,6 +10,7 @@ from triolet.adapters.memory.budgets import MemoryBudgets
 from triolet.adapters.memory.conversations import MemoryConversations
 from triolet.adapters.memory.inbox import InboxFull, MemoryInbox
 from triolet.adapters.memory.inputs import MemoryInputs
+from triolet.adapters.memory.ledger import MemoryLedger
 from triolet.ports.admission import InputQueue
 from triolet.ports.approval import Approval
 from triolet.ports.artifact_store import ArtifactStore
@@ -21,9 +22,12 @@ from triolet.ports.compactor import Compactor
 from triolet.ports.conversation_store import ConversationStore
 from triolet.ports.inbox import Inbox
 from triolet.ports.language_model import LanguageModel
+from triolet.ports.ledger import Ledger
 from triolet.ports.prices import Prices
+from triolet.ports.reconciler import Reconciler
 from triolet.ports.sandbox import Sandbox
 from triolet.ports.secrets import SecretResolver
+from triolet.ports.session_store import SessionStore
 from triolet.ports.sources import Clock, IdGenerator
 from triolet.ports.token_estimator import TokenEstimator
 
@@ -34,6 +38,7 @@ __all__ = [
     "MemoryConversations",
     "MemoryInbox",
     "MemoryInputs",
+    "MemoryLedger",
     "Overrides",
     "in_memory",
 ]
@@ -57,6 +62,9 @@ class Overrides(TypedDict, total=False):
     budgets: Budgets | None
     sandbox: Sandbox | None
     code: CodeExecutor | None
+    ledger: Ledger | None
+    sessions: SessionStore | None
+    reconciler: Reconciler | None
 
 
 def in_memory(*, model: LanguageModel | None, **overrides: Unpack[Overrides]) -> Capabilities:

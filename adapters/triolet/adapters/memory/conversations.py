@@ -5,6 +5,7 @@ runs on it runs on them. What it leaves out is outliving the process; `save` and
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import Self
 
 import trio
@@ -23,6 +24,7 @@ from triolet.ports.conversation_store import (
     ConversationSummary,
     CorruptLog,
     Page,
+    Signals,
     Tail,
     TailMoved,
     UnknownConversation,
@@ -49,11 +51,12 @@ class MemoryConversations:
     `save`, `load`, and the first use of a packed log.
     """
 
-    __slots__ = ("_listed", "_tenants")
+    __slots__ = ("_listed", "_signals", "_tenants")
 
     def __init__(self) -> None:
         self._tenants: dict[TenantId, dict[ConversationId, MemoryLog]] = {}
         self._listed: dict[TenantId, list[ConversationId]] = {}
+        self._signals: Callable[[Address], Signals] | None = None
 
     async def create(self, address: Address, first: Batch) -> Tail:
         """See `ConversationStore.create`."""
@@ -125,7 +128,10 @@ class MemoryConversations:
             return Appended(tail=tail, replayed=True)
         if expected != log.tail:
             raise TailMoved(conversation=log.address.conversation, expected=expected.sequence, actual=log.tail.sequence)
-        return Appended(tail=log.extend(batch, body), replayed=False)
+        tail = log.extend(batch, body)
+        if self._signals is None:
+            return Appended(tail=tail, replayed=False)
+        return Appended(tail=tail, replayed=False, signals=self._signals(writer.address))
 
     async def read(self, address: Address, *, after: SequenceNumber = SequenceNumber(0), limit: int = 500) -> Page:
         """See `ConversationStore.read`."""
@@ -149,6 +155,21 @@ class MemoryConversations:
         """See `ConversationStore.load_checkpoint`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         return self._log(address).checkpoint
+
+    def signal_by(self, signals: Callable[[Address], Signals]) -> None:
+        """For a ledger beside these logs: what every append tells from now on about its conversation."""
+        self._signals = signals
+
+    def epoch_of(self, address: Address) -> Epoch:
+        """The highest epoch that was opened; 0 where there is no such log."""
+        log = self._find(address)
+        return Epoch(0) if log is None else log.epoch
+
+    def tail_behind(self, address: Address, batch: Batch) -> Tail | None:
+        """Where the log ended behind exactly this batch, if it is on record."""
+        log = self._find(address)
+        place = None if log is None else log.find(batch.id)
+        return None if log is None or place is None else log.tail_at(place, encode_batch(batch))
 
     def pack(self, address: Address) -> None:
         """A hint that this conversation will be idle: keep its log as compact bytes until somebody needs it.

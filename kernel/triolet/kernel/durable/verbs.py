@@ -17,6 +17,7 @@ from triolet.ports.conversation_store import (
     ConversationExists,
     ConversationStore,
     Tail,
+    UnknownConversation,
     Writer,
     WriterFenced,
 )
@@ -59,14 +60,17 @@ class DurableVerbs:
         """Leave a command."""
         return await self._then(Failpoint.POSTED, self.ledger.post(tenant, submission, command))
 
-    async def claim(self, worker: str, agents: frozenset[AgentId], lease: float) -> tuple[Claim, Writer] | Idle:
-        """Own a submission and the writing end of its log, under one epoch."""
+    async def claim(self, worker: str, agents: frozenset[AgentId], lease: float) -> tuple[Claim, Writer | None] | Idle:
+        """Own a submission and the writing end of its log, under one epoch. No writer: the log is gone."""
         if self._shared is not None:
-            both = self._shared.claim_writer(worker, agents=agents, lease_seconds=lease)
-            return await self._then(Failpoint.CLAIMED_WITH_WRITER, both)
-        claim = await self._then(Failpoint.CLAIMED, self.ledger.claim(worker, agents=agents, lease_seconds=lease))
+            both = await self._shared.claim_writer(worker, agents=agents, lease_seconds=lease)
+            if not isinstance(both, Idle):
+                self._reached(Failpoint.CLAIMED_WITH_WRITER)
+            return both
+        claim = await self.ledger.claim(worker, agents=agents, lease_seconds=lease)
         if isinstance(claim, Idle):
             return claim
+        self._reached(Failpoint.CLAIMED)
         while True:
             address = claim.submission.address
             try:
@@ -75,6 +79,8 @@ class DurableVerbs:
             except WriterFenced as error:
                 # The log is ahead of the ledger: somebody has owned it who is not in the ledger.
                 claim = (await self.renew(claim, lease, at_least=Epoch(error.current + 1))).claim
+            except UnknownConversation:
+                return claim, None
 
     async def renew(self, claim: Claim, lease: float, *, at_least: Epoch | None = None) -> Renewed:
         """Extend a lease."""

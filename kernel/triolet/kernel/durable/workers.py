@@ -138,7 +138,7 @@ class Workers:
         due = inf if idle.next_at is None else max(0.0, (idle.next_at - self._runtime.clock.now()) / MICROSECONDS)
         return min(due, inf if scan is None else scan)
 
-    async def _work(self, claim: Claim, writer: Writer) -> None:
+    async def _work(self, claim: Claim, writer: Writer | None) -> None:
         submission = claim.submission.id
         holding = Holding(self._verbs, claim, self._policy.lease_seconds)
         self._active.add(submission)
@@ -154,8 +154,11 @@ class Workers:
             self._active.discard(submission)
             self._slots.release()
 
-    async def _attempt(self, holding: Holding, writer: Writer) -> None:
+    async def _attempt(self, holding: Holding, writer: Writer | None) -> None:
         claim = holding.claim
+        if writer is None:
+            await self._hand_over(holding, "corrupt-log", "the conversation's log is gone")
+            return
         attempt = Attempt(self._runtime, self._verbs, holding, writer, self._observe)
         if claim.attempts > self._policy.attempts and holding.abort is None:
             detail = f"{claim.attempts - 1} attempts made no progress"

@@ -6,10 +6,21 @@ database can do at once.
 """
 
 from triolet.ports.ledger.admissions import WAITING_LIMIT, Admissions, KeyReused, NoActiveRun, UnknownSubmission
-from triolet.ports.ledger.commands import Abort, Act, Answer, Command, CommandReused, Commands, Kept, Resolve, Retry
+from triolet.ports.ledger.commands import (
+    Abort,
+    Act,
+    Answer,
+    Command,
+    CommandReused,
+    Commands,
+    Kept,
+    Resolve,
+    Retry,
+    same_command,
+)
 from triolet.ports.ledger.joins import Joins
 from triolet.ports.ledger.ledger import Ledger
-from triolet.ports.ledger.ownership import NOTHING_STASHED, Claim, ClaimLost, Idle, Ownership, Renewed
+from triolet.ports.ledger.ownership import NOTHING_STASHED, Claim, ClaimLost, CorruptLedger, Idle, Ownership, Renewed
 from triolet.ports.ledger.recovery import SCAN_LIMIT, Figures, Recovery, StillUnsettled
 from triolet.ports.ledger.settlements import OtherEnding, Settlements
 from triolet.ports.ledger.shared import SharedVerbs
@@ -45,6 +56,7 @@ __all__ = [
     "Command",
     "CommandReused",
     "Commands",
+    "CorruptLedger",
     "Figures",
     "Idle",
     "Joins",
@@ -73,5 +85,6 @@ __all__ = [
     "UnknownWait",
     "Wait",
     "run_of",
+    "same_command",
     "same_work",
 ]

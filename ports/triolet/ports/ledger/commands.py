@@ -83,6 +83,11 @@ class CommandReused(Conflict):
         return f"submission {self.submission} has another command under {self.key[:80]!r}"
 
 
+def same_command(first: Command, again: Command) -> bool:
+    """Whether two commands under one key say the same: in all but the time of saying."""
+    return attrs.evolve(again, at=first.at) == first
+
+
 class Commands(Protocol):
     """Where commands are left.
 

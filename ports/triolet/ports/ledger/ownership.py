@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import attrs
 
 from triolet.ports.conversation_store import NO_SIGNALS, Signals
-from triolet.ports.errors import Fenced
+from triolet.ports.errors import Corrupt, Fenced
 from triolet.ports.identity import AgentId, CallId, Epoch, Instant, SubmissionId
 from triolet.ports.ledger.commands import Command
 from triolet.ports.ledger.submission import Submission, Wait
@@ -61,6 +61,18 @@ class Renewed:
 
 
 @attrs.define(kw_only=True)
+class CorruptLedger(Corrupt):
+    """Stored rows of the ledger contradict each other, or are no rows. They are never repaired by guessing."""
+
+    problem: str
+
+    @property
+    def message(self) -> str:
+        """What is wrong."""
+        return f"the ledger is corrupt: {self.problem}"
+
+
+@attrs.define(kw_only=True)
 class ClaimLost(Fenced):
     """The submission is not owned under this claim any more. Nothing was written, and nothing of it ever will be."""
 
@@ -87,7 +99,7 @@ class Ownership(Protocol):
 
         Claimable is, of each conversation, only the first unsettled submission that is ready or beyond (joining and
         joined ones aside), and only if it is ready and its `not_before` is over, suspended and its `until` is over, or
-        claimed under a lease that is over (DUR-004, DUR-005). Oldest is the one whose state has lasted longest.
+        claimed under a lease that is over (DUR-004, DUR-005). Oldest is the one that has been claimable longest.
         Atomicity: owned or not. Idempotency: none; every claim has an epoch of its own. Ordering: epochs of a
         conversation only grow. Cancellation: owned or not; then the lease runs out.
         Raises: `InvalidValue` for a lease that is not positive and finite, or an empty worker.

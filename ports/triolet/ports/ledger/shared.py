@@ -27,9 +27,10 @@ class SharedVerbs(Protocol):
 
     async def claim_writer(
         self, worker: str, *, agents: frozenset[AgentId] | None, lease_seconds: float
-    ) -> tuple[Claim, Writer] | Idle:
+    ) -> tuple[Claim, Writer | None] | Idle:
         """Does: `Ownership.claim` and `ConversationStore.open_writer` under one epoch, higher than both had.
 
+        No writer: the conversation's log is gone, and the claim stands.
         Atomicity: both or neither. Idempotency, Ordering, Raises: as the parts.
         """
         ...
