@@ -220,6 +220,8 @@ class Interpreter:
             case (JudgeAnswer() as action,):
                 judged = judge_answer(self._agent, self._run, action, self._runtime.clock.now())
                 wanted = action.intake if judged.output is not None else ()
+                if wanted and self._tenure.records_first:
+                    await self._flush()
                 inputs = await self.joining.claim_before_stopping(wanted)
                 self._observe(attrs.evolve(judged, inputs=inputs))
                 if inputs:  # they are this seam's: the queue is not told yet, and would give them out again
@@ -233,6 +235,8 @@ class Interpreter:
                 return True
             case (MeasureRequest() as action,):
                 self._drained = action.turn
+                if self._tenure.records_first:
+                    await self._flush()
                 inputs = await self.joining.claim(action.intake)
                 if inputs:
                     self._observe(InputsOffered(inputs=inputs))

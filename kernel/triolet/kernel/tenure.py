@@ -31,6 +31,12 @@ class Tenure(Protocol):
         ...
 
     @property
+    def records_first(self) -> bool:
+        """Whether what was answered goes on record before input is claimed: a claim that outlives this process must
+        not be all that a crash leaves of a finished turn."""
+        ...
+
+    @property
     def abort(self) -> AbortWanted | None:
         """Who has asked for the run's end, where that is to be on record."""
         ...
@@ -47,6 +53,7 @@ class OwnTenure:
 
     seals: Final = True
     patient: Final = True
+    records_first: Final = False
     abort: Final = None
 
     def __init__(self, inputs: Joining | None) -> None:

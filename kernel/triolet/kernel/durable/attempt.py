@@ -30,7 +30,7 @@ from triolet.kernel.runtime import Runtime
 from triolet.kernel.scopes import open_plain_nursery
 from triolet.kernel.trace import EventReader, EventSource
 from triolet.ports.batch import decode_batch
-from triolet.ports.conversation_store import Writer
+from triolet.ports.conversation_store import Signals, Writer
 from triolet.ports.events import Trace
 from triolet.ports.identity import MICROSECONDS, Instant, SubmissionId
 from triolet.ports.ledger import Answer, ApprovalWait, UnknownWait, Wait, run_of
@@ -197,6 +197,7 @@ class Attempt:
             await self._verbs.mark_joined(self._holding.claim, known)
         if len(known) < len(joining):
             await self._verbs.revert(self._holding.claim)
+            self._holding.heard(Signals(input_pending=True))
 
     async def _end_as_reserved(self, journal: ClaimedJournal, reserved: bytes) -> None:
         batch = decode_batch(reserved)

@@ -59,6 +59,11 @@ class Holding:
         """Whether it is worth asking for input."""
         return self._input_pending
 
+    @property
+    def records_first(self) -> bool:
+        """See `Tenure.records_first`. Where nothing waits, nothing will be claimed."""
+        return self._input_pending
+
     async def keep(self) -> None:
         """Renew the lease for ever, and stop the run once somebody wants its end.
 

@@ -112,7 +112,10 @@ class DurableVerbs:
 
     async def claim_joining(self, claim: Claim, kind: InputKind, limit: int) -> tuple[Submission, ...]:
         """Get waiting input for the run."""
-        return await self._then(Failpoint.JOINING, self.ledger.claim_joining(claim, kind, limit))
+        given = await self.ledger.claim_joining(claim, kind, limit)
+        if given:
+            self._reached(Failpoint.JOINING)
+        return given
 
     async def mark_joined(self, claim: Claim, submissions: tuple[SubmissionId, ...]) -> None:
         """Tell that input is on record."""
