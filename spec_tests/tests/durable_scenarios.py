@@ -226,3 +226,5 @@ SCENARIOS: Final = tuple(
         overflow,
     )
 )
+
+NAMED: Final = {scenario.name: scenario for scenario in SCENARIOS}

@@ -5,10 +5,11 @@ often a model was asked, is counted where no crash reaches it. After each durabl
 they are then, so that a test can let any number of later lives begin there.
 """
 
+import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import trio
@@ -89,6 +90,29 @@ class NoSessions:
         raise AssertionError("no session is changed here")
 
 
+class Slow:
+    """Anything whose verbs let other tasks run before they do their work, and after: as behind a disk."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name == "shared":
+            return None if found is None else Slow(found)
+        return self._slowly(found) if inspect.iscoroutinefunction(found) else found
+
+    @staticmethod
+    def _slowly(verb: Any) -> Any:
+        async def slow(*arguments: Any, **named: Any) -> Any:
+            await trio.lowlevel.checkpoint()
+            done = await verb(*arguments, **named)
+            await trio.lowlevel.checkpoint()
+            return done
+
+        return slow
+
+
 class LifeIds:
     """Identifiers that no other life draws."""
 
@@ -109,6 +133,10 @@ class DurableWorld:
     """Memory stores, and the lives that are lived on them."""
 
     shared: bool
+    remembers: bool = True
+    """Whether moments are kept, which takes the whole world's bytes each time."""
+    slow: bool = False
+    """Whether the stores let other tasks run, so that work can be stopped inside of them."""
     outside: Outside = attrs.field(factory=Outside)
     moments: list[Moment] = attrs.field(factory=list[Moment])
     ports: dict[str, Any] = attrs.field(factory=dict[str, Any])
@@ -151,10 +179,10 @@ class DurableWorld:
 
         bound = in_memory(
             model=ScriptedModel([answer], then_repeat=True),
-            conversations=self.conversations,
+            conversations=cast("Any", Slow(self.conversations)) if self.slow else self.conversations,
             clock=self.clock,
             ids=self.ids,
-            ledger=self.ledger,
+            ledger=cast("Any", Slow(self.ledger)) if self.slow else self.ledger,
             sessions=NoSessions(),
             approval=AwayDesk(),
             **self.ports,
@@ -164,18 +192,19 @@ class DurableWorld:
             yield kernel
 
     def _reached(self, failpoint: Failpoint) -> None:
-        self.moments.append(
-            Moment(
-                failpoint=failpoint,
-                conversations=self.conversations.save(),
-                ledger=self.ledger.save(),
-                at=self.clock.now(),
-                effects=tuple(self.outside.effects),
-                bodies=tuple(self.outside.bodies),
-                asked=self.outside.asked,
-            )
-        )
         self.reached(failpoint)
+        if self.remembers:
+            self.moments.append(
+                Moment(
+                    failpoint=failpoint,
+                    conversations=self.conversations.save(),
+                    ledger=self.ledger.save(),
+                    at=self.clock.now(),
+                    effects=tuple(self.outside.effects),
+                    bodies=tuple(self.outside.bodies),
+                    asked=self.outside.asked,
+                )
+            )
 
     async def to_the_end(self, agent: Agent[Any, Any], respond: Respond, client: Client) -> list[RunResult[Any]]:
         """Live until everything that the client asks for is settled, with people who answer what is waited for."""
@@ -204,6 +233,10 @@ class DurableWorld:
                 await kernel.resolve(unknown.call, done, by=BOSS, reason="looked")
             case _:
                 raise AssertionError(f"{standing.submission.id} waits for an operator: {wait}")
+
+    async def settled_down(self) -> None:
+        """Nothing is left over: no claim, no wait, no input that is on its way."""
+        assert await self.ledger.scan() == ()
 
     async def log(self, address: Address = TALK) -> list[StoredBatch]:
         """A conversation's log."""

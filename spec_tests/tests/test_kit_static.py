@@ -20,12 +20,16 @@ from triolet.ports import (
     conversation_store,
     inbox,
     language_model,
+    ledger,
     prices,
+    reconciler,
     sandbox,
     secrets,
+    session_store,
     sources,
     token_estimator,
     tool_source,
+    wakeups,
 )
 from triolet.ports.errors import TrioletError
 from triolet.ports.tools import Tool
@@ -48,12 +52,22 @@ _PORTS = {
     "secrets": secrets.SecretResolver,
     "budgets": budget.Budgets,
     "tool_sources": tool_source.ToolSource,
+    "ledger": ledger.Ledger,
+    "sessions": session_store.SessionStore,
+    "reconciler": reconciler.Reconciler,
 }
 _PARTS: dict[str, Any] = {
-    **{name: port for name, port in _PORTS.items() if name != "inputs"},
+    **{name: port for name, port in _PORTS.items() if name not in ("inputs", "ledger")},
     # One adapter implements both, and each says for itself what it promises.
     "inputs (admission)": admission.Admission,
     "inputs (joining)": admission.Joining,
+    "ledger (admissions)": ledger.Admissions,
+    "ledger (commands)": ledger.Commands,
+    "ledger (ownership)": ledger.Ownership,
+    "ledger (joins)": ledger.Joins,
+    "ledger (settlements)": ledger.Settlements,
+    "ledger (recovery)": ledger.Recovery,
+    "ledger (wake-ups)": wakeups.Wakeups,
 }
 _CLAUSES = ("Does", "Atomicity", "Idempotency", "Ordering", "Cancellation", "Raises")
 

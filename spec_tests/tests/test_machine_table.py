@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import catalogue_examples, context_examples
+from tests import catalogue_examples, context_examples, recovery_examples
 from tests.machine_moves import (
     AT,
     BROKE,
@@ -138,6 +138,7 @@ ROWS: dict[tuple[Phase, type[Record]], Row] = {
     ("answered", r.RunSettled): (answer, ends("completed"), "idle"),
     **catalogue_examples.ROWS,
     **context_examples.ROWS,
+    **recovery_examples.ROWS,
 }
 
 
@@ -286,6 +287,7 @@ REFUSALS: dict[g.Guard, tuple[Refusal, ...]] = {
     ),
     **catalogue_examples.REFUSALS,
     **context_examples.REFUSALS,
+    **recovery_examples.REFUSALS,
 }
 
 

@@ -32,8 +32,10 @@ class Tenure(Protocol):
 
     @property
     def records_first(self) -> bool:
-        """Whether what was answered goes on record before input is claimed: a claim that outlives this process must
-        not be all that a crash leaves of a finished turn."""
+        """Whether what was answered goes on record before input is claimed.
+
+        A claim that outlives this process must not be all that a crash leaves of a finished turn.
+        """
         ...
 
     @property

@@ -254,10 +254,10 @@ def suspends_twice(patches: Patches) -> None:
     """A suspended attempt's trace shows its end twice."""
 
     def suspend(original: Any) -> Any:
-        def twice(self: Any, run: Any, requests: Any) -> None:
-            original(self, run, requests)
+        def twice(self: Any, run: Any, *waits: Any) -> None:
+            original(self, run, *waits)
             self._semantic.append(self.terminal)
-            original(self, run, requests)
+            original(self, run, *waits)
 
         return twice
 

@@ -81,7 +81,7 @@ def spells_output_as_python(patches: Patches) -> None:
 @kernel_mutant("CAP-004")
 def takes_any_input(patches: Patches) -> None:
     """An agent's input is printed, not encoded."""
-    patches.wrap("triolet.kernel.run_request._input_text", lambda _: lambda agent, value: str(value))
+    patches.wrap("triolet.kernel.run_request.input_text", lambda _: lambda agent, value: str(value))
 
 
 @kernel_mutant("CAP-005", "RUN-006")

@@ -163,7 +163,7 @@ def writes_the_schema_into_the_history(patches: Patches) -> None:
 
         return with_schema
 
-    patches.wrap("triolet.kernel.run_request._input_text", text)
+    patches.wrap("triolet.kernel.run_request.input_text", text)
 
 
 def _wrap_rule(patches: Patches, replacement: Any) -> None:

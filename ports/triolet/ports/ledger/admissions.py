@@ -91,6 +91,7 @@ class Admissions(Protocol):
     async def find(self, principal: Principal, key: str) -> Standing | None:
         """Does: find the submission of this principal, within its tenant, by its key. None: there is surely none.
 
-        Otherwise as `lookup`; a ledger that cannot tell raises `Unavailable` and never says None.
+        Atomicity, Ordering: one consistent view. Idempotency: reads. Cancellation: nothing changed. Raises:
+        `Unavailable` where the ledger cannot tell, which never says None.
         """
         ...

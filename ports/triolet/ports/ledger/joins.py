@@ -22,7 +22,8 @@ class Joins(Protocol):
         """Does: give the claim up to `limit` ready submissions of a kind from its conversation, oldest first.
 
         Atomicity: all of them or none. Idempotency: what is joining already is given again, first. Ordering: admission
-        order (DUR-004). Raises: nothing else of its own.
+        order (DUR-004). Cancellation: as the port says. Raises: nothing
+        else of its own.
         """
         ...
 
@@ -30,7 +31,7 @@ class Joins(Protocol):
         """Does: note that these are on the run's record; they settle with it.
 
         Ready ones count too, since the log is the authority; unknown and settled ones are ignored. Atomicity: all or
-        none. Idempotency: again changes nothing. Ordering: none.
+        none. Idempotency: again changes nothing. Ordering: none. Cancellation, Raises: as the port says.
         """
         ...
 
@@ -38,5 +39,6 @@ class Joins(Protocol):
         """Does: make every joining submission of the claim ready again, in its place.
 
         Atomicity: all or none. Idempotency: again changes nothing. Ordering: none.
+        Cancellation, Raises: as the port says.
         """
         ...

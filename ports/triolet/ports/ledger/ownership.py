@@ -111,6 +111,7 @@ class Ownership(Protocol):
 
         The second is for a log whose epoch is ahead of the ledger's. Atomicity: both or neither. Idempotency: again
         extends again. Ordering: none. A lease that ran out is renewed as long as nobody else has claimed.
+        Cancellation, Raises: as the port says.
         """
         ...
 
@@ -119,7 +120,7 @@ class Ownership(Protocol):
 
         `failed` keeps the count of attempts; otherwise this one does not count. Stash, reservation and joining inputs
         stay as they are. Atomicity: given back or not. Idempotency: again, with nobody having claimed since, changes
-        nothing. Ordering: it keeps its place.
+        nothing. Ordering: it keeps its place. Cancellation, Raises: as the port says.
         """
         ...
 
@@ -130,6 +131,7 @@ class Ownership(Protocol):
         steering where a wait is `steerable`: none is missed.
         The count of attempts starts again, but not for an `OperatorWait`. Atomicity: suspended (or ready) or still
         claimed. Idempotency: again changes nothing. Ordering: it keeps its place and holds back what is behind it.
+        Cancellation, Raises: as the port says.
         """
         ...
 
@@ -137,7 +139,7 @@ class Ownership(Protocol):
         """Does: keep an outcome that cannot be recorded yet, so that a crash does not make it unknown.
 
         At most one for a call: the first one stands. It goes with the settlement. Atomicity: kept or not. Idempotency:
-        again changes nothing. Ordering: none.
+        again changes nothing. Ordering: none. Cancellation, Raises: as the port says.
         """
         ...
 
@@ -145,5 +147,6 @@ class Ownership(Protocol):
         """Does: mark these commands as dealt with; unknown keys are ignored. For after they are on record.
 
         Atomicity: all or none. Idempotency: again changes nothing. Ordering: none.
+        Cancellation, Raises: as the port says.
         """
         ...

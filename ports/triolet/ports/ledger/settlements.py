@@ -37,7 +37,7 @@ class Settlements(Protocol):
         """Does: keep the exact bytes of the batch that ends the run, before the log gets it.
 
         Atomicity: kept or not. Idempotency: the same bytes again change nothing; others are `OtherEnding`. Ordering:
-        before the append and `finalize`.
+        before the append and `finalize`. Cancellation, Raises: as the port says.
         """
         ...
 
@@ -47,5 +47,6 @@ class Settlements(Protocol):
         For after the log has the record. Reservation, stash and untaken commands go. Atomicity: all or none.
         Idempotency: with the same record it gives the same settlement, also under a claim that is over; with another
         one it is `OtherEnding`. Ordering: the conversation's next submission is claimable from here on.
+        Cancellation, Raises: as the port says.
         """
         ...
