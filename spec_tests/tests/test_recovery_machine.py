@@ -7,7 +7,7 @@ from tests.recovery_examples import ABORT, FIRST, IMPOSSIBLE, LOST, SECOND, UNKN
 from triolet.kernel.machine.advance import fold
 from triolet.kernel.machine.observations import AbortWanted, AttemptResumed, Resolution, Stopped
 from triolet.kernel.machine.plan import next_action
-from triolet.kernel.machine.recovery import classify, uncertain
+from triolet.kernel.machine.recovery import Classification, classify, uncertain
 from triolet.kernel.machine.state import ConversationState
 from triolet.kernel.machine.table import legal
 from triolet.ports.identity import ANONYMOUS, CallId, Epoch
@@ -47,11 +47,11 @@ def resumed(**told: Outcome | None) -> AttemptResumed:
         (doubtful, "resumed"),
     ],
 )
-def test_dur_013_what_is_found_is_on_record(make: Made, found: str) -> None:
+def test_dur_013_what_is_found_is_on_record(make: Made, found: Classification) -> None:
     state = make()
     assert classify(state) == found
     first, *_ = decided(state, resumed())
-    assert first == AttemptStarted(epoch=Epoch(2), worker="w", recovery=found)  # type: ignore[arg-type]
+    assert first == AttemptStarted(epoch=Epoch(2), worker="w", recovery=found)
 
 
 @pytest.mark.parametrize("execution", ["uncertain", "idempotent", "durable"])

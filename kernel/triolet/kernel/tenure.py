@@ -4,7 +4,7 @@ Decides nothing in an attempt; it names the few ways in which work that only thi
 work, which somebody else goes on with when this process stops. There is one interpreter for both (RUN-001).
 """
 
-from typing import Final, Protocol
+from typing import Protocol
 
 from triolet.kernel.machine.observations import AbortWanted
 from triolet.ports.admission import Joining
@@ -53,10 +53,10 @@ class OwnTenure:
 
     __slots__ = ("inputs",)
 
-    seals: Final = True
-    patient: Final = True
-    records_first: Final = False
-    abort: Final = None
+    seals: bool = True
+    patient: bool = True
+    records_first: bool = False
+    abort: AbortWanted | None = None
 
     def __init__(self, inputs: Joining | None) -> None:
         self.inputs = inputs

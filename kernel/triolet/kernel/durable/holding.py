@@ -5,7 +5,6 @@ what is recorded. (DUR-006, DUR-012, APPR-004)
 """
 
 from collections.abc import Callable
-from typing import Final
 
 import trio
 
@@ -22,8 +21,8 @@ from triolet.ports.outcomes import Outcome
 class Holding:
     """A claim and what came in for it. It is the attempt's `Tenure`."""
 
-    seals: Final = False
-    patient: Final = False
+    seals: bool = False
+    patient: bool = False
 
     def __init__(self, verbs: DurableVerbs, claim: Claim, lease: float) -> None:
         self._verbs = verbs

@@ -29,6 +29,7 @@ from triolet.ports.ledger import (
     Resolve,
     Retry,
     Standing,
+    Status,
     StillUnsettled,
     Submission,
     UnknownWait,
@@ -165,12 +166,13 @@ class ClientVerbs:
         await trio.lowlevel.checkpoint_if_cancelled()
         now = self._book.clock.now()
         open_ = [each for lane in self._book.lanes.values() for each in lane.entries.values()]
+        by_status = Counter[Status](each.standing.status for each in open_)
         heads = [head for lane in self._book.lanes.values() if (head := lane.head) is not None]
         due = [head.due for head in heads]
         waits = [[wait.kind for wait in each.standing.waits] for each in open_ if each.standing.status == "suspended"]
         return Figures(
             now=now,
-            by_status=tuple(sorted(Counter(each.standing.status for each in open_).items())),
+            by_status=tuple(sorted(by_status.items())),
             oldest_unsettled=min((each.standing.admitted_at for each in open_), default=None),
             oldest_ready=min((at for at in due if at is not None and at <= now), default=None),
             approvals=sum("approval" in kinds for kinds in waits),
