@@ -30,6 +30,7 @@ from triolet.ports.secrets import SecretResolver
 from triolet.ports.session_store import SessionStore
 from triolet.ports.sources import Clock, IdGenerator
 from triolet.ports.token_estimator import TokenEstimator
+from triolet.ports.tool_source import ToolSource
 
 __all__ = [
     "InboxFull",
@@ -65,6 +66,7 @@ class Overrides(TypedDict, total=False):
     ledger: Ledger | None
     sessions: SessionStore | None
     reconciler: Reconciler | None
+    tool_sources: tuple[ToolSource, ...] | None
 
 
 def in_memory(*, model: LanguageModel | None, **overrides: Unpack[Overrides]) -> Capabilities:
