@@ -18,6 +18,7 @@ import attrs
 import trio
 from mcp.shared.dispatcher import CallOptions, DispatchContext, OnNotify, OnNotifyIntercept, OnRequest
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.shared.transport_context import TransportContext
 
 from triolet.adapters.mcp.limits import McpLimits
@@ -107,7 +108,7 @@ class Correlator:
         """Send a request. Never waits. Raises `RequestLost` where it surely was not sent."""
         self._next += 1
         if self.lost is not None:
-            raise RequestLost(self._not_sent(self.lost.reason, self.lost.problem))
+            raise RequestLost(self._not_sent(self._reason(), self.lost.problem))
         if len(self._open) >= self._limits.open_calls:
             raise RequestLost(self._not_sent("too-large", f"{self._limits.open_calls} requests wait for answers"))
         asked = Asked(self, self._next, progressed)
@@ -137,6 +138,7 @@ class Correlator:
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
         """Ask, and wait for the answer. Its time is bounded by whoever calls."""
+        self._heed(opts)
         asked = self.ask(method, params)
         try:
             return await asked.answer()
@@ -146,6 +148,7 @@ class Correlator:
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         """Send a notice, and wait until it is handed over or never will be."""
+        self._heed(opts)
         message: JsonObject = {"jsonrpc": "2.0", "method": method}
         if params:
             message["params"] = dict(params)
@@ -180,13 +183,20 @@ class Correlator:
             return
         self.lost = lost
         waiting, self._open = self._open, {}
+        reason = self._reason()
         for asked in waiting.values():
             happened: Any = "unknown" if asked.handed_over else "no"
-            asked.end(RequestLost(Unanswered(id=asked.id, happened=happened, reason=lost.reason, problem=lost.problem)))
+            asked.end(RequestLost(Unanswered(id=asked.id, happened=happened, reason=reason, problem=lost.problem)))
         for outgoing in self._outbox:
             outgoing.written.set()
         self._outbox.clear()
         self.ended.set()
+
+    def _heed(self, opts: CallOptions | None) -> None:
+        # The session stamps what it sends once a version is agreed on; a wire may have to say it each time.
+        version = (opts or {}).get("headers", {}).get(MCP_PROTOCOL_VERSION_HEADER)
+        if version is not None:
+            self._wire.agree(version)
 
     # Both directions.
 
@@ -298,6 +308,10 @@ class Correlator:
             float(cast("float", total)) if _is_number(total) else None,
             note if isinstance(note, str) else "",
         )
+
+    def _reason(self) -> "Reason":
+        # Why the wire went says nothing about a request that was open on it, but that it was closed here.
+        return "closed" if self.lost is not None and self.lost.reason == "closed" else "lost"
 
     def _not_sent(self, reason: "Reason", problem: str) -> Unanswered:
         return Unanswered(id=self._next, happened="no", reason=reason, problem=problem)

@@ -56,6 +56,8 @@ class Events:
                 self._data, self._size = [], 0
                 if data:
                     events.append(Event(data=data))
+        if self._lines.is_overlong:
+            raise EventTooLong
         return events
 
     def _field(self, line: bytes) -> None:

@@ -49,6 +49,11 @@ class Lines:
         self._add(rest)
         return lines
 
+    @property
+    def is_overlong(self) -> bool:
+        """Whether the line that has not ended yet is too long already."""
+        return self._size > self._limit
+
     def rest(self) -> bytes | Overlong | None:
         """What came after the last line end, once the stream has ended."""
         line = self._taken()

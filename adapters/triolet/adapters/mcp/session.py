@@ -88,7 +88,6 @@ async def _held(
         correlator = Correlator(wire, terms.limits, terms.diagnostics, noticed)
         async with ClientSession(dispatcher=correlator, client_info=CLIENT) as sdk:
             agreed = await sdk.initialize()
-            wire.agree(agreed.protocol_version)
             session = _session(terms, correlator, agreed, granted)
             terms.diagnostics.sessions += 1
             scope.deadline = math.inf

@@ -14,7 +14,7 @@ from typing import Final, cast
 from urllib.parse import urlsplit
 
 import trio
-from trio_websocket import ConnectionClosed, HandshakeError, WebSocketConnection, wrap_client_stream
+from trio_websocket import ConnectionClosed, ConnectionRejected, HandshakeError, WebSocketConnection, wrap_client_stream
 
 from triolet.adapters.mcp.limits import McpLimits, McpTimes
 from triolet.adapters.mcp.messages import Diagnostics, JsonObject, decoded
@@ -140,8 +140,24 @@ async def open_websocket(
                 with trio.move_on_after(times.close, shield=True):
                     await connection.aclose()
                 nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        # The library says no from within its own task.
+        rejected = _rejection(group)
+        if rejected is None:
+            raise
+        raise WireLost(
+            "unauthorized" if rejected.status_code in (401, 403) else "refused",
+            f"the handshake is answered with status {rejected.status_code}",
+        ) from None
     finally:
         await trio.aclose_forcefully(stream)
+
+
+def _rejection(error: BaseException) -> ConnectionRejected | None:
+    if isinstance(error, BaseExceptionGroup):
+        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        return next(filter(None, map(_rejection, inner)), None)
+    return error if isinstance(error, ConnectionRejected) else None
 
 
 async def _connected(server: WebSocketServer, seconds: float) -> _Stream:
