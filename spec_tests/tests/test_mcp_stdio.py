@@ -68,7 +68,7 @@ async def test_a_call_and_its_answer() -> None:
 
 
 async def test_f033_a_process_that_exits_at_the_start_is_a_typed_error() -> None:
-    with trio.fail_after(_SOON), pytest.raises(McpUnavailable, match="has ended") as caught:
+    with trio.fail_after(_SOON), pytest.raises(McpUnavailable) as caught:
         async with open_mcp(server("exits")):
             pytest.fail("it was opened")
     assert caught.value.reason == "lost"
