@@ -5,11 +5,12 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test mutants sweep bench eval docs check clean
+.PHONY: help venv demo test integration mutants sweep bench eval docs check clean
 
 help:
 	@echo "make demo    run an agent on a real folder, with a language model inside this machine"
 	@echo "make test    run the tests"
+	@echo "make integration  try it against servers that others wrote: sets up Node and npm packages in .node first"
 	@echo "make mutants show which requirement is held by which deliberately wrong adapter or kernel"
 	@echo "make bench   what things cost, beside what they may cost: a line of JSON a row (ARGS='--rows 1,3')"
 	@echo "make eval    how much a summary keeps of what matters, by the model inside this machine (minutes)"
@@ -30,6 +31,10 @@ demo: venv
 test: venv
 	@.venv/bin/python -m pytest $(ARGS)
 
+integration: venv
+	@.venv/bin/python tools/make_node.py
+	@.venv/bin/python -m pytest spec_tests/integration $(ARGS)
+
 mutants: venv
 	@.venv/bin/python -W error -m tests.mutants $(ARGS)
 
@@ -49,5 +54,5 @@ check: venv
 	@.venv/bin/python tools/check.py $(ARGS)
 
 clean:
-	rm -rf .venv dist build __pycache__ .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .node dist build __pycache__ .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find ports kernel adapters spec_tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -197,7 +197,7 @@ async def tool_named(source: McpSource, name: str) -> Tool[Any, Any]:
     return found
 
 
-async def call(source: McpSource, name: str = "echo", handle: Handle | None = None, **arguments: Any) -> Any:
+async def call(source: McpSource, name: str = "echo", handle: Handle | None = None, /, **arguments: Any) -> Any:
     """Call a tool as its handler is called: decoded input in, what it returns out."""
     tool = await tool_named(source, name)
     handler: Any = tool.handler

@@ -130,7 +130,7 @@ async def test_progress_is_handed_on(peer: Peer, autojump_clock: Any) -> None:
     peer.calls = calls
     handle = Handle()
     async with open_mcp(SERVER, name="s") as source:
-        await call(source, handle=handle)
+        await call(source, "echo", handle)
         assert source.diagnostics.ignored == 2
     assert handle.notes == [("on \ufffd it", 1.0, 4.0), ("", 2.5, None)]
 
@@ -556,7 +556,7 @@ async def test_a_secret_goes_into_a_header_by_its_handle_and_comes_back_from_now
     server = HttpServer(url="http://test.invalid/mcp", headers={"Authorization": _TOKEN, "X-Plain": "p"})
     handle = Handle()
     async with open_mcp(server, name="s", secrets=vault) as source:
-        result = await call(source, handle=handle)
+        result = await call(source, "echo", handle)
         with pytest.raises(McpCallRefused) as refused:
             await call(source, x=1)
         vault.value = "Bearer another-word-2"

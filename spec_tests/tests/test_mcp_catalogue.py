@@ -57,6 +57,7 @@ F013 = [
     definition("out", outputSchema={"type": "array"}),
     definition("dangling", outputSchema={"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}}),
     "no definition at all",
+    definition("task", execution={"taskSupport": "required"}),
     definition("number", inputSchema={"type": "object", "properties": {"a": {"maximum": 2**60}}}),
 ]
 
@@ -69,7 +70,7 @@ async def test_f013_each_definition_is_judged_for_itself(peer: Peer, world: Worl
         reasons = {each.name: each.reason for each in snapshot.set_aside}
         assert reasons.keys() == {
             *("text", "any", "lost", "unused", "misplaced", "remote", "slow", "none", "(no name)", "", "out"),
-            *("dangling", "number", f"{'n' * 200}… (501 characters)"),
+            *("dangling", "number", "task", f"{'n' * 200}… (501 characters)"),
         }
         assert "only anyOf" in reasons["any"]
         assert "type 'string'" in reasons["text"]
@@ -89,7 +90,7 @@ async def test_f013_each_definition_is_judged_for_itself(peer: Peer, world: Worl
     assert isinstance(third, ToolSuccess)
     assert sorted(peer.called()) == ["good", "tree"]
     assert [declared.input_schema for declared in model.requests[0].tools] == [_TIGHT, _TREE]
-    assert world.of(ToolCatalogueChanged)[0].set_aside == 15
+    assert world.of(ToolCatalogueChanged)[0].set_aside == 16
 
 
 async def test_f014_the_snapshot_is_the_same_in_whatever_order_they_come(peer: Peer) -> None:

@@ -160,11 +160,14 @@ async def test_f036_a_server_that_always_forgets_is_a_typed_error(peer: HttpPeer
     assert peer.methods().count("tools/call") == 2
 
 
-async def test_f036_what_reference_servers_say_instead_of_not_found_counts_too(peer: HttpPeer) -> None:
+@pytest.mark.parametrize("fields", [{}, {"id": None}, {"id": 1}])
+async def test_f036_what_reference_servers_say_instead_of_not_found_counts_too(
+    peer: HttpPeer, fields: dict[str, Any]
+) -> None:
     async def act(exchange: Exchange) -> bool:
         if _is_call(exchange) and exchange.headers["mcp-session-id"] == "session-0":
             error = {"code": -32000, "message": "Bad Request: No valid session ID provided"}
-            await exchange.status(400, json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode())
+            await exchange.status(400, json.dumps({"jsonrpc": "2.0", "error": error, **fields}).encode())
             return True
         return False
 
@@ -217,7 +220,7 @@ async def test_a_stream_brings_progress_and_then_the_answer(peer: HttpPeer) -> N
     peer.act = act
     handle = Handle()
     async with open_mcp(HttpServer(url=peer.url), times=_QUICK) as source:
-        assert texts(await call(source, handle=handle)) == ["streamed"]
+        assert texts(await call(source, "echo", handle)) == ["streamed"]
     assert handle.notes == [("", 1.0, 2.0)]
 
 

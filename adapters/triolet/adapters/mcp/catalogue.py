@@ -59,6 +59,8 @@ def tools_of(
             seen[name] = text
             if not policy.offers(name):
                 raise Unusable("the host's policy does not offer it")
+            if _needs_tasks(raw):
+                raise Unusable("it runs only as a task of the protocol, which this client does not offer")
             if len(tools) >= min(limits.tools, MAX_SNAPSHOT_TOOLS):
                 raise Unusable(f"it comes after {len(tools)} others, which is the limit")
             tools[name] = _tool(source, name, raw, policy, limits, call, seconds)
@@ -100,6 +102,11 @@ def _definition(definition: object, name: str) -> dict[str, object]:
     if not isinstance(raw.get("name"), str) or not name.strip() or len(name) > MAX_NAME:
         raise Unusable(f"its name is no text of 1 to {MAX_NAME} characters")
     return raw
+
+
+def _needs_tasks(raw: dict[str, object]) -> bool:
+    execution = raw.get("execution")
+    return isinstance(execution, dict) and cast("dict[str, object]", execution).get("taskSupport") == "required"
 
 
 def _canonical(raw: dict[str, object]) -> bytes:

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final, Literal, cast
 
 import httpx2
+import orjson
 import trio
 
 from triolet.adapters.mcp.bodies import BodyTooLong, beginning, chunks_of, whole
@@ -344,7 +345,10 @@ def _answers(message: JsonObject, request: int) -> bool:
 
 
 def _is_about_sessions(body: bytes) -> bool:
-    # What the reference servers say to a session id that they do not know, where the specification wants a 404.
-    messages = decoded(body)
-    error = messages[0].get("error") if messages else None
-    return isinstance(error, dict) and "session" in str(cast("JsonObject", error).get("message", "")).lower()
+    # What the reference servers say to a session id that they do not know, where the specification wants a 404. It has
+    # no id, so it is no message.
+    with suppress(orjson.JSONDecodeError):
+        found: object = orjson.loads(body)
+        error = cast("JsonObject", found).get("error") if isinstance(found, dict) else None
+        return isinstance(error, dict) and "session" in str(cast("JsonObject", error).get("message", "")).lower()
+    return False
