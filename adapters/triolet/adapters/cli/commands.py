@@ -23,6 +23,10 @@ SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
         "triolet.adapters.cli.sandbox:sandbox",
         "Run a command under a policy, and see what is held.",
     ),
+    "mcp": (
+        "triolet.adapters.cli.mcp:mcp",
+        "Show what an MCP server offers, and call a tool.",
+    ),
     "requirements": (
         "triolet.adapters.cli.requirements:requirements",
         "List the requirements and the cases for each.",

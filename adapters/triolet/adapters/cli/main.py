@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-CLI_EXTRA: Final = frozenset({"click", "rich"})
+EXTRAS: Final = {"click": "cli", "rich": "cli", "mcp": "mcp", "mcp_types": "mcp", "trio_websocket": "mcp"}
+"""Which extra brings which package."""
 FAILED: Final = 1
 MISUSED: Final = 2
 INTERRUPTED: Final = 130
@@ -55,9 +56,9 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _missing(error: ModuleNotFoundError) -> int:
     package = (error.name or "").partition(".")[0]
-    if package not in CLI_EXTRA:
+    if package not in EXTRAS:
         raise error
-    return _complain(f"{package} is not installed. Run: pip install 'triolet[cli]'", FAILED)
+    return _complain(f"{package} is not installed. Run: pip install 'triolet[{EXTRAS[package]}]'", FAILED)
 
 
 def _complain(line: str, status: int) -> int:

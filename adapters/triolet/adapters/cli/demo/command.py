@@ -22,7 +22,10 @@ DEFAULT_FOLDER: Final = Path("docs")
 @click.option("--json", "as_json", is_flag=True, help="Print events and, last, the result as JSON lines.")
 @click.option("--approve", is_flag=True, help="Ask you, at this terminal, before a file is read.")
 @click.option("--code", is_flag=True, help="Run one program over the tools, in a cage; no model is asked.")
-def demo(folder: str | None, ask: str | None, scripted: bool, as_json: bool, approve: bool, code: bool) -> int:
+@click.option("--mcp", "server", metavar="URL|COMMAND", help="Give the agent the tools of this MCP server, too.")
+def demo(
+    folder: str | None, ask: str | None, scripted: bool, as_json: bool, approve: bool, code: bool, server: str | None
+) -> int:
     """Run an agent on FOLDER, with a language model inside this machine.
 
     The agent's tools list FOLDER's files, count their words, search them and read from them. You see the timeline as it
@@ -38,6 +41,8 @@ def demo(folder: str | None, ask: str | None, scripted: bool, as_json: bool, app
 
     if code and (ask is not None or approve):
         raise CommandFailed("--code plays a program of its own: --ask and --approve do not go with it", 2)
+    if server is not None and (code or approve):
+        raise CommandFailed("--mcp goes neither with --code nor with --approve", 2)
     if folder is None:
         if not DEFAULT_FOLDER.is_dir():
             raise CommandFailed("there is no ./docs here. Name a folder: triolet demo FOLDER", 2)
@@ -57,5 +62,11 @@ def demo(folder: str | None, ask: str | None, scripted: bool, as_json: bool, app
         from triolet.adapters.cli.demo.code_report import CodeLines, CodePage
 
         return trio.run(run_code_demo, opened, folder, CodeLines() if as_json else CodePage())
+    if server is not None:
+        from triolet.adapters.cli.demo.server_tools import QUESTION, run_server_demo
+        from triolet.adapters.cli.mcp_target import read_target
+
+        target, wanted = read_target([server]), ask or QUESTION
+        return trio.run(lambda: run_server_demo(target, opened, wanted, scripted=scripted, as_json=as_json))
     question = ask or f"How many words are in {opened.default_name}?"
     return trio.run(lambda: run_demo(opened, folder, question, scripted=scripted, as_json=as_json, approve=approve))
