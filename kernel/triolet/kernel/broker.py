@@ -6,6 +6,7 @@ starts, and it leaves no record. What would have to be asked about is rejected, 
 person. It decides no budget.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import trio
@@ -17,14 +18,11 @@ from triolet.kernel.machine.plan import JudgeCalls
 from triolet.kernel.machine.reduction import reduce_call
 from triolet.kernel.machine.state import NOT_ANSWERED
 from triolet.kernel.pipeline.authority import Authority
-from triolet.kernel.pipeline.bound import keeper
-from triolet.kernel.pipeline.context import CallContext, CallHost
-from triolet.kernel.pipeline.handler import run_handler
 from triolet.kernel.pipeline.judge import judge_with_authority
 from triolet.kernel.pipeline.runnable import Runnable
 from triolet.kernel.runtime import Runtime
 from triolet.ports.approval import ApprovalRequest
-from triolet.ports.identity import CallId, ConversationId, after
+from triolet.ports.identity import CallId, ConversationId
 from triolet.ports.outcomes import Outcome, ToolRejected
 from triolet.ports.records import RunStarted
 from triolet.ports.tool_context import CallRefused
@@ -54,7 +52,7 @@ class Broker:
         outer: Tool[Any, Any],
         call: CallId,
         account: Account,
-        host: CallHost,
+        run: Callable[[Runnable], Awaitable[Outcome]],
     ) -> None:
         if outer.calls is None:
             raise AssertionError("a tool that declares no calls has no broker")
@@ -66,8 +64,7 @@ class Broker:
         self._outer = outer
         self._call = call
         self._account = account
-        self._keep = keeper(runtime.capabilities.artifacts, started.principal.tenant)
-        self._host = host
+        self._run = run
         self._index = 0
         self._busy = False
         self._over = False
@@ -108,49 +105,5 @@ class Broker:
             return denied("denied", _NOBODY_TO_ASK)
         return denied("denied", judged.reason) if isinstance(judged, Forbidden) else judged
 
-    async def _run(self, runnable: Runnable) -> Outcome:
-        tool, policy = runnable.tool, self._agent.policy
-        seconds = policy.tool_seconds if tool.timeout is None else tool.timeout
-        inner = None
-        if tool.calls is not None:
-            inner = Broker(
-                self._runtime,
-                self._agent,
-                self._started,
-                self._conversation,
-                outer=tool,
-                call=runnable.call.id,
-                account=self._account,
-                host=self._host,
-            )
-        context = CallContext(
-            tool=tool,
-            call=runnable.call.id,
-            run=self._started.run,
-            conversation=self._conversation,
-            principal=self._started.principal,
-            deadline=after(self._runtime.clock.now(), seconds),
-            capabilities=self._runtime.capabilities,
-            steps={},
-            host=self._host,
-            broker=inner,
-        )
-        try:
-            return await run_handler(
-                runnable,
-                context,
-                seconds=seconds,
-                result_bytes=policy.result_bytes,
-                keep=self._keep,
-                threads=self._runtime.threads,
-                began=_nothing,
-            )
-        finally:
-            context.close()
-
     def _refused(self, problem: str) -> CallRefused:
         return CallRefused(tool=self._outer.name, problem=problem)
-
-
-def _nothing() -> None:
-    return None

@@ -13,7 +13,6 @@ import trio
 
 from triolet.kernel.accounts import Accounts
 from triolet.kernel.agent import Agent
-from triolet.kernel.broker import Broker
 from triolet.kernel.catalogue import Catalogue
 from triolet.kernel.machine.guards import open_batch, open_run
 from triolet.kernel.machine.observations import CallsEnded, CallsJudged, Forbidden, Observation, PermitsHeld, StepEnded
@@ -22,8 +21,7 @@ from triolet.kernel.machine.plan import Action, JudgeCalls, StartCall, next_acti
 from triolet.kernel.machine.state import ConversationState
 from triolet.kernel.pipeline.authority import Authority, may_need_a_say
 from triolet.kernel.pipeline.bound import keeper
-from triolet.kernel.pipeline.context import CallContext
-from triolet.kernel.pipeline.handler import run_handler
+from triolet.kernel.pipeline.calling import Calling
 from triolet.kernel.pipeline.judge import Judgement, judge_freely, judge_with_authority, verdicts
 from triolet.kernel.pipeline.runnable import Runnable
 from triolet.kernel.runtime import Runtime
@@ -31,7 +29,7 @@ from triolet.kernel.scopes import open_plain_nursery
 from triolet.kernel.trace import EventSource
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.events import CallBegan, CallProgressed
-from triolet.ports.identity import CallId, TenantId, after
+from triolet.ports.identity import CallId, TenantId
 from triolet.ports.outcomes import Outcome, ToolRejected, ToolUnknownOutcome
 from triolet.ports.records import RunStarted
 from triolet.ports.strict_json import JsonText
@@ -253,52 +251,22 @@ class BatchScope:
             self._places.pop(place.id, None)
 
     async def _handle(self, runnable: Runnable, state: ConversationState) -> Outcome:
-        run = open_run(state)
-        tool, policy, call = runnable.tool, self._agent.policy, runnable.call.id
-        seconds = policy.tool_seconds if tool.timeout is None else tool.timeout
-        context = CallContext(
-            tool=tool,
-            call=call,
-            run=run.started.run,
-            conversation=self._source.trace.conversation,
-            principal=run.started.principal,
-            deadline=after(self._runtime.clock.now(), seconds),
-            capabilities=self._runtime.capabilities,
-            steps=open_batch(state).steps,
-            host=self,
-            broker=self._broker(runnable, run.started),
-        )
+        call, tool = runnable.call.id, runnable.tool.name
 
         def began() -> None:
             self.started.add(call)
-            self._source.live(CallBegan, turn=self._turn, call=call, tool=tool.name)
+            self._source.live(CallBegan, turn=self._turn, call=call, tool=tool)
 
-        try:
-            return await run_handler(
-                runnable,
-                context,
-                seconds=seconds,
-                result_bytes=policy.result_bytes,
-                keep=self._keep,
-                threads=self._runtime.threads,
-                began=began,
-            )
-        finally:
-            context.close()
-
-    def _broker(self, runnable: Runnable, started: RunStarted) -> Broker | None:
-        if runnable.tool.calls is None:
-            return None
-        return Broker(
-            self._runtime,
-            self._agent,
-            started,
-            self._source.trace.conversation,
-            outer=runnable.tool,
-            call=runnable.call.id,
+        calling = Calling(
+            runtime=self._runtime,
+            agent=self._agent,
+            started=open_run(state).started,
+            conversation=self._source.trace.conversation,
             account=self,
             host=self,
+            keep=self._keep,
         )
+        return await calling.call(runnable, began, open_batch(state).steps)
 
     async def _deliver(self, interpreter: Observer) -> None:
         if self._granted:

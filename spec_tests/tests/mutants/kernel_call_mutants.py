@@ -225,7 +225,7 @@ def names_calls_twice(patches: Patches) -> None:
     def context(original: Any) -> Any:
         return lambda *, call, **rest: original(call=f"own-{call}", **rest)
 
-    patches.wrap("triolet.kernel.call_batch.CallContext", context)
+    patches.wrap("triolet.kernel.pipeline.calling.CallContext", context)
 
 
 @kernel_mutant("TOOL-001")

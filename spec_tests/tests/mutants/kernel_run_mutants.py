@@ -109,7 +109,7 @@ def runs_each_call_twice(patches: Patches) -> None:
 
         return twice
 
-    patches.wrap("triolet.kernel.call_batch.run_handler", run)
+    patches.wrap("triolet.kernel.pipeline.calling.run_handler", run)
 
 
 @kernel_mutant("RUN-001")
