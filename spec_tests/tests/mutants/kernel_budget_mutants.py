@@ -92,15 +92,10 @@ def tells_no_limit_live(patches: Patches) -> None:
 def counts_all_failures(patches: Patches) -> None:
     """Failures are added up over the whole run."""
 
-    def with_result(original: Any) -> Any:
-        def unforgiving(run: Any, record: Any, batch: Any) -> Any:
-            after = original(run, record, batch)
-            return attrs.evolve(after, failures=max(run.failures, after.failures))
+    def failures(original: Any) -> Any:
+        return lambda failures, outcome: max(failures, original(failures, outcome))
 
-        return unforgiving
-
-    patches.wrap("triolet.kernel.machine.advance.with_result", with_result)
-    patches.wrap("triolet.kernel.machine.budget.with_result", with_result)
+    patches.wrap("triolet.kernel.machine.budget._failures_after", failures)
 
 
 @kernel_mutant("RUN-021")

@@ -20,6 +20,9 @@ WARN_AT: Final = 0.8
 _HARD: Final[frozenset[Dimension]] = frozenset(("duration", "cost"))
 """Limits after which not even a last turn is asked for."""
 
+_Row = tuple[Dimension, int, int | None]
+"""What is limited, how much of it is used, and the limit if there is one."""
+
 
 def closing_turn(run: RunState, dimension: Dimension) -> int:
     """The last turn that a run may have once this limit is reached."""
@@ -31,28 +34,12 @@ def closing_turn(run: RunState, dimension: Dimension) -> int:
 def with_result(run: RunState, record: ToolSettled, batch: CallBatch | None) -> RunState:
     """The run after one more result, with `batch` as what is left of its call batch."""
     outcome = record.outcome
-    rejected = isinstance(outcome, ToolRejected) and outcome.reason in ("budget", "forbidden")
-    failures = 0 if isinstance(outcome, ToolSuccess) else run.failures + (0 if rejected else 1)
-    over = isinstance(outcome, ToolRejected) and outcome.reason == "budget"
-    return RunState(
-        started=run.started,
-        epoch=run.epoch,
-        turn=run.turn,
-        attempt=run.attempt,
-        retry_at=run.retry_at,
-        usage=run.usage,
+    return run.with_counts(
+        batch,
         spent=run.spent + record.programmatic,
-        failures=failures,
+        failures=_failures_after(run.failures, outcome),
         result_bytes=run.result_bytes + _size(outcome),
-        exhausted=run.exhausted or ("tool-calls" if over else None),
-        closing=run.closing,
-        warned=run.warned,
-        overflowed=run.overflowed,
-        compacting=run.compacting,
-        summarised=run.summarised,
-        catalogues=run.catalogues,
-        batch=batch,
-        answer=run.answer,
+        exhausted=run.exhausted or ("tool-calls" if _is_over_budget(outcome) else None),
     )
 
 
@@ -62,43 +49,33 @@ def after_response(run: RunState, usage: Usage, calls: int) -> tuple[Record, ...
     An answer may use a limit up to its last unit; a response with calls may not, because its results need a request.
     """
     limits, used = run.started.limits, run.usage
-    tokens = used.tokens + usage.input_tokens + usage.output_tokens
-    cost = used.cost + (usage.cost or 0)
     spent = run.spent + calls
+    tokens: _Row = ("tokens", used.tokens + usage.input_tokens + usage.output_tokens, limits.max_tokens)
+    cost: _Row = ("cost", used.cost + (usage.cost or 0), limits.max_cost)
+    # Calls that pass the limit will not run, and a run without calls has nothing to be warned of.
+    most_calls = limits.max_tool_calls if run.spent < spent <= limits.max_tool_calls else None
     records = _warnings(
-        run,
-        (
-            ("turns", run.turn + 1, limits.max_turns),
-            # Calls that pass the limit will not run, and a run without calls has nothing to be warned of.
-            ("tool-calls", spent, limits.max_tool_calls if run.spent < spent <= limits.max_tool_calls else None),
-            ("tokens", tokens, limits.max_tokens),
-            ("cost", cost, limits.max_cost),
-        ),
+        run, (("turns", run.turn + 1, limits.max_turns), ("tool-calls", spent, most_calls), tokens, cost)
     )
-    if run.exhausted is not None:
-        return records
-    spare = 1 if calls else 0
-    if limits.max_cost is not None and cost + spare > limits.max_cost:
-        return (*records, BudgetReached(dimension="cost", used=cost, limit=limits.max_cost))
-    if limits.max_tokens is not None and tokens + spare > limits.max_tokens:
-        return (*records, BudgetReached(dimension="tokens", used=tokens, limit=limits.max_tokens))
-    return records
+    return records if run.exhausted is not None else (*records, *_reached((cost, tokens), spare=1 if calls else 0))
 
 
-def after_results(run: RunState) -> tuple[Record, ...]:
-    """What a batch's last result brings with it: `run` is as it stands after that."""
+def after_results(run: RunState, results: Iterable[Outcome]) -> tuple[Record, ...]:
+    """What the last results of a batch bring with them; `run` is as it stands before these."""
     limits = run.started.limits
-    rows: tuple[tuple[Dimension, int, int | None], ...] = (
-        ("failures", run.failures, limits.max_failures),
-        ("result-bytes", run.result_bytes, limits.max_result_bytes),
+    if limits.max_failures is None and limits.max_result_bytes is None:
+        return ()
+    failures, size, exhausted = run.failures, run.result_bytes, run.exhausted is not None
+    for outcome in results:
+        failures = _failures_after(failures, outcome)
+        size += _size(outcome)
+        exhausted = exhausted or _is_over_budget(outcome)
+    rows: tuple[_Row, ...] = (
+        ("failures", failures, limits.max_failures),
+        ("result-bytes", size, limits.max_result_bytes),
     )
     records = _warnings(run, rows)
-    if run.exhausted is not None:
-        return records
-    for dimension, used, limit in rows:
-        if limit is not None and used >= limit:
-            return (*records, BudgetReached(dimension=dimension, used=used, limit=limit))
-    return records
+    return records if exhausted else (*records, *_reached(rows, spare=1))
 
 
 def before_request(run: RunState, tokens: int | None, cost: int | None, at: Instant) -> tuple[Record, ...]:
@@ -106,20 +83,28 @@ def before_request(run: RunState, tokens: int | None, cost: int | None, at: Inst
 
     The one request that a reached limit still allows is not measured against it again.
     """
-    limits, started = run.started.limits, run.started
+    limits, started, used = run.started.limits, run.started, run.usage
     records: tuple[Record, ...] = ()
     if started.warn_at is not None and at >= started.warn_at and (None, "duration") not in run.warned:
         records = (_duration_warning(started.warn_at, started.deadline, at),)
-    if run.exhausted is None and limits.max_cost is not None and run.usage.cost + (cost or 0) > limits.max_cost:
-        used = run.usage.cost + (cost or 0)
-        return (*records, BudgetReached(dimension="cost", used=used, limit=limits.max_cost))
-    if run.exhausted is None and limits.max_tokens is not None and run.usage.tokens + (tokens or 0) > limits.max_tokens:
-        used = run.usage.tokens + (tokens or 0)
-        return (*records, BudgetReached(dimension="tokens", used=used, limit=limits.max_tokens))
-    return records
+    if run.exhausted is not None:
+        return records
+    rows: tuple[_Row, ...] = (
+        ("cost", used.cost + (cost or 0), limits.max_cost),
+        ("tokens", used.tokens + (tokens or 0), limits.max_tokens),
+    )
+    return (*records, *_reached(rows, spare=0))
 
 
-def _warnings(run: RunState, rows: Iterable[tuple[Dimension, int, int | None]]) -> tuple[Record, ...]:
+def _reached(rows: Iterable[_Row], spare: int) -> tuple[Record, ...]:
+    """The first limit that leaves less than `spare` units."""
+    for dimension, used, limit in rows:
+        if limit is not None and used + spare > limit:
+            return (BudgetReached(dimension=dimension, used=used, limit=limit),)
+    return ()
+
+
+def _warnings(run: RunState, rows: Iterable[_Row]) -> tuple[Record, ...]:
     return tuple(
         BudgetWarned(dimension=dimension, used=used, limit=limit)
         for dimension, used, limit in rows
@@ -133,6 +118,18 @@ def _duration_warning(warn_at: Instant, deadline: Instant | None, at: Instant) -
     limit = round((end - warn_at) / (1 - WARN_AT))
     used = limit - (end - at)
     return BudgetWarned(dimension="duration", used=max(0, used) // 1_000_000, limit=max(1, limit // 1_000_000))
+
+
+def _failures_after(failures: int, outcome: Outcome) -> int:
+    if isinstance(outcome, ToolSuccess):
+        return 0
+    # What was not allowed to run has not failed.
+    rejected = isinstance(outcome, ToolRejected) and outcome.reason in ("budget", "forbidden")
+    return failures if rejected else failures + 1
+
+
+def _is_over_budget(outcome: Outcome) -> bool:
+    return isinstance(outcome, ToolRejected) and outcome.reason == "budget"
 
 
 def _size(outcome: Outcome) -> int:

@@ -188,6 +188,7 @@ def _settle_in_order(
     # As many as are known without skipping one: the record of a result never overtakes a slower sibling's.
     run, batch = open_run(state), open_batch(state)
     records: list[Record] = []
+    results: list[Outcome] = []
     if run.started.unknown == "wait":
         unknown, outcomes = recovery.told_apart(batch, outcomes)
         records.extend(unknown)
@@ -195,10 +196,9 @@ def _settle_in_order(
         outcome = outcomes.get(call.id)
         if outcome is None:
             return tuple(records)
-        settled = ToolSettled(call=call.id, outcome=outcome, programmatic=programmatic.get(call.id, 0))
-        records.append(settled)
-        run = budget.with_result(run, settled, None)
-    return (*records, *budget.after_results(run))
+        records.append(ToolSettled(call=call.id, outcome=outcome, programmatic=programmatic.get(call.id, 0)))
+        results.append(outcome)
+    return (*records, *budget.after_results(run, results))
 
 
 def _inputs_offered(_: ConversationState, seen: InputsOffered) -> Decision:

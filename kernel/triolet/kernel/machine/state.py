@@ -147,7 +147,19 @@ class RunState:
         return self.turn > self.started.limits.max_turns or (self.closing is not None and self.turn >= self.closing)
 
     def with_batch(self, batch: CallBatch | None) -> "RunState":
-        """This run with its batch replaced: the step that every call takes, so it is spelt out."""
+        """This run with its batch replaced."""
+        return self.with_counts(
+            batch,
+            spent=self.spent,
+            failures=self.failures,
+            result_bytes=self.result_bytes,
+            exhausted=self.exhausted,
+        )
+
+    def with_counts(
+        self, batch: CallBatch | None, *, spent: int, failures: int, result_bytes: int, exhausted: Dimension | None
+    ) -> "RunState":
+        """This run with another batch and these counts: the step that every call takes, so it is spelt out."""
         return RunState(
             started=self.started,
             epoch=self.epoch,
@@ -155,10 +167,10 @@ class RunState:
             attempt=self.attempt,
             retry_at=self.retry_at,
             usage=self.usage,
-            spent=self.spent,
-            failures=self.failures,
-            result_bytes=self.result_bytes,
-            exhausted=self.exhausted,
+            spent=spent,
+            failures=failures,
+            result_bytes=result_bytes,
+            exhausted=exhausted,
             closing=self.closing,
             warned=self.warned,
             overflowed=self.overflowed,
