@@ -17,7 +17,7 @@ from tests.kernel_world import Paced, script
 from triolet.adapters.memory import MemoryInputs
 from triolet.adapters.scripted_model import Turn, call, text, turn
 from triolet.kernel import Agent
-from triolet.kernel.model_call import PARTS_BETWEEN_YIELDS
+from triolet.kernel.listening import PARTS_BETWEEN_YIELDS
 from triolet.ports.language_model import LanguageModel, ModelRequest
 
 

@@ -7,6 +7,8 @@ result in the place of what it replaces. It decides no limit; without an estimat
 from collections.abc import Sequence
 from typing import Any, Final
 
+import attrs
+
 from triolet.kernel.agent import Agent
 from triolet.kernel.catalogue import Catalogue
 from triolet.kernel.machine.compaction import CLEARED_TOKENS, Measured, request_key
@@ -71,20 +73,16 @@ class Meter:
         """The same usage with its price, where somebody has one."""
         if self._prices is None or usage.cost is not None:
             return usage
-        return Usage(
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            reasoning_tokens=usage.reasoning_tokens,
-            at_least=usage.at_least,
-            last_input_tokens=usage.last_input_tokens,
-            last_output_tokens=usage.last_output_tokens,
-            cost=self._prices.price(self._model, usage),
-        )
+        return attrs.evolve(usage, cost=self._prices.price(self._model, usage))
 
-    def unreported(self, measured: Measured | None, text: str) -> Usage:
-        """What a call that ended without a report has used, as far as anybody can tell."""
+    def broken_off(self, reported: Usage | None, measured: Measured | None = None, text: str = "") -> Usage:
+        """What a call that broke off has used, as far as anybody can tell: a bound from below.
+
+        The provider may have generated more than it `reported`. Where it reported nothing, the request's size and the
+        `text` that had come are estimated, if it was `measured`.
+        """
+        if reported is not None:
+            return self.priced(attrs.evolve(reported, at_least=True))
         if self._estimator is None or measured is None:
             return self.priced(Usage(at_least=True))
         return self.priced(Usage(input_tokens=measured.tokens, output_tokens=self._estimator.text(text), at_least=True))

@@ -12,6 +12,7 @@ import trio
 
 from triolet.kernel.agent import Agent
 from triolet.kernel.catalogue import Catalogue
+from triolet.kernel.listening import listen
 from triolet.kernel.machine.compaction import Measured
 from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.observations import InterruptedCall, ModelCallEnded, ResponseReduced
@@ -22,7 +23,6 @@ from triolet.kernel.machine.state import ConversationState
 from triolet.kernel.machine.validity import history_problem
 from triolet.kernel.measuring import Meter
 from triolet.kernel.run_status import run_status
-from triolet.kernel.scopes import unwrapped
 from triolet.kernel.trace import EventSource
 from triolet.ports.errors import Corrupt, bounded
 from triolet.ports.events import ReasoningDelta, TextDelta, TurnBegan
@@ -31,6 +31,7 @@ from triolet.ports.language_model import (
     ContextTooLarge,
     LanguageModel,
     MalformedResponse,
+    ModelPart,
     ModelRefused,
     ModelRequest,
     ModelUnavailable,
@@ -42,9 +43,6 @@ from triolet.ports.records import FailureCode
 from triolet.ports.sources import Clock
 from triolet.ports.text import repair
 from triolet.ports.usage import Usage
-
-PARTS_BETWEEN_YIELDS = 64
-"""After so many parts in a row other tasks get their turn, however fast the model is."""
 
 
 @attrs.define(kw_only=True)
@@ -126,9 +124,7 @@ class ModelCall:
         # A model that answers at once must not keep other tasks from running: one checkpoint a request.
         await trio.lowlevel.checkpoint()
         try:
-            # A model that keeps tasks of its own has a nursery, which wraps what passes through it.
-            with unwrapped():
-                await self._stream(request, self._reduction)
+            await self._stream(request, self._reduction)
             if not self._reduction.complete:
                 return self._ended("model-unavailable", "the response was cut off in transport", passing=True)
             reduced = self._reduction.close(request.run, action.turn)
@@ -157,18 +153,15 @@ class ModelCall:
                 await trio.sleep(wait)
 
     async def _stream(self, request: ModelRequest, reduction: Reduction) -> None:
-        source = self._source
-        count = 0
-        async with self._model.stream(request) as parts:
-            async for part in parts:
-                reduction.feed(part)
-                if isinstance(part, TextChunk):
-                    source.live(TextDelta, turn=request.turn, attempt=request.attempt, text=part.text)
-                elif isinstance(part, ReasoningChunk):
-                    source.live(ReasoningDelta, turn=request.turn, attempt=request.attempt, text=part.text)
-                count += 1
-                if count % PARTS_BETWEEN_YIELDS == 0:
-                    await trio.lowlevel.checkpoint()
+        turn, attempt, live = request.turn, request.attempt, self._source.live
+
+        def tell(part: ModelPart) -> None:
+            if isinstance(part, TextChunk):
+                live(TextDelta, turn=turn, attempt=attempt, text=part.text)
+            elif isinstance(part, ReasoningChunk):
+                live(ReasoningDelta, turn=turn, attempt=attempt, text=part.text)
+
+        await listen(self._model, request, reduction, tell)
 
     def _request(self, state: ConversationState, action: AskModel) -> ModelRequest:
         run = open_run(state)
@@ -223,8 +216,7 @@ class ModelCall:
         return ended
 
     def _spent(self) -> Usage:
-        # What was reported before the end is a bound from below: the provider may have generated more.
         reduction = self._reduction
-        if reduction is None or reduction.usage is None:
-            return self._meter.unreported(self._measured, "" if reduction is None else reduction.text)
-        return self._meter.priced(attrs.evolve(reduction.usage, at_least=True))
+        if reduction is None:
+            return self._meter.broken_off(None, self._measured)
+        return self._meter.broken_off(reduction.usage, self._measured, reduction.text)

@@ -11,13 +11,13 @@ import attrs
 import trio
 
 from triolet.kernel.agent import Agent
+from triolet.kernel.listening import listen
 from triolet.kernel.machine.compaction import Summarize
 from triolet.kernel.machine.observations import InterruptedCall, Summarized, SummaryFailed
 from triolet.kernel.machine.reduction import Reduction
 from triolet.kernel.machine.shown import View, shown
 from triolet.kernel.machine.state import ConversationState
 from triolet.kernel.measuring import Meter
-from triolet.kernel.scopes import unwrapped
 from triolet.ports.canonical import Digest, digest, encode, encode_text
 from triolet.ports.compactor import (
     MAX_FACT,
@@ -88,7 +88,7 @@ class Summarizer:
             attempt=1,
             model=self._model.identity.name,
             text=self._reduction.text,
-            usage=self._spent(self._reduction),
+            usage=self._meter.broken_off(self._reduction.usage),
             summary=True,
         )
 
@@ -122,15 +122,12 @@ class Summarizer:
         self._reduction = reduction = Reduction()
         await trio.lowlevel.checkpoint()
         try:
-            with unwrapped():
-                async with self._model.stream(request) as parts:
-                    async for part in parts:
-                        reduction.feed(part)
+            await listen(self._model, request, reduction)
             text = reduction.close(request.run, action.turn).message.text
         except TrioletError:
             # Whatever family it is of, there is no summary; the turn itself is not tried again over that.
             self._reduction = None
-            return SummaryFailed(reason="model-failed", usage=self._spent(reduction))
+            return SummaryFailed(reason="model-failed", usage=self._meter.broken_off(reduction.usage))
         # Not in a `finally`: on cancellation it says what was under way.
         self._reduction = None
         usage = self._meter.priced(reduction.usage or Usage(at_least=True))
@@ -184,10 +181,6 @@ class Summarizer:
         if not text:
             return "empty"
         return "no-smaller" if len(text) > MAX_SUMMARY or self._meter.size(user_text(text)) >= covered else None
-
-    def _spent(self, reduction: Reduction) -> Usage:
-        reported = reduction.usage
-        return self._meter.priced(Usage(at_least=True) if reported is None else attrs.evolve(reported, at_least=True))
 
 
 def source_digest(messages: Sequence[Message]) -> Digest:
