@@ -58,7 +58,7 @@ class Accounts:
         answer = await self._budgets.reserve(name, self._chain, amounts)
         if isinstance(answer, BudgetRefusal):
             self._open = None
-            return BudgetRefused(dimension=answer.dimension, node=answer.node, used=answer.used, limit=answer.limit)
+            return _observed(answer)
         self._granted = True
         # A node tells each crossing once, to whoever caused it; what charging caused is told here, with the next grant.
         warnings, self._untold = (*self._untold, *answer.warnings), ()
@@ -101,7 +101,7 @@ class Accounts:
                 await self._budgets.release(name)
             raise
         if isinstance(answer, BudgetRefusal):
-            return BudgetRefused(dimension=answer.dimension, node=answer.node, used=answer.used, limit=answer.limit)
+            return _observed(answer)
         self._untold += answer.warnings
         # Paid now: from here on the calls count, whatever becomes of them.
         with trio.move_on_after(SETTLE_SECONDS, shield=True):
@@ -110,3 +110,7 @@ class Accounts:
 
     def _named(self, key: str) -> str:
         return f"{self._run}/{key}"
+
+
+def _observed(refusal: BudgetRefusal) -> BudgetRefused:
+    return BudgetRefused(dimension=refusal.dimension, node=refusal.node, used=refusal.used, limit=refusal.limit)
