@@ -11,10 +11,10 @@ from typing import Final
 import attrs
 import trio
 
-from triolet.adapters.code_pass.gate import Gate, refuse_source
+from triolet.adapters.code_pass.gate import Gate
+from triolet.adapters.code_pass.starting import refuse_unfit
 from triolet.ports.canonical import encode_text
 from triolet.ports.code_executor import (
-    CannotKeep,
     CodeExecutionHost,
     CodeExecutionRequest,
     CodeExecutionResult,
@@ -105,10 +105,7 @@ class SubstituteExecutor:
 
     async def execute(self, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
         """Run one function as a pass of its own."""
-        problems = self.check(request.limits, untrusted=request.untrusted)
-        if problems:
-            raise CannotKeep(implementation=NAME, problems=problems)
-        refuse_source(request)
+        refuse_unfit(self, request)
         program = self.programs.get(request.source)
         if program is None:
             raise ProgramInvalid(problem="syntax", detail="no program stands under this source")

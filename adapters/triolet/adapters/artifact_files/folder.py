@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from triolet.adapters.artifact_payloads import digest_of
 from triolet.ports.artifact_store import MAX_CONTENT_TYPE, ArtifactCorrupt, ArtifactHandle, ArtifactMissing
 from triolet.ports.canonical import Digest
 from triolet.ports.identity import TenantId
@@ -53,7 +54,7 @@ class Folder:
 
     def write(self, data: bytes, tenant: TenantId, content_type: str) -> ArtifactHandle:
         """Keep `data`; what is there already under its digest is looked at, and stays."""
-        digest = Digest("sha256:" + hashlib.sha256(data).hexdigest())
+        digest = digest_of(data)
         name = digest.partition(":")[2]
         with self._tenant(tenant, make=True) as directory:
             # The type first, and on the disk: a payload that is there has one. Whatever came first stands.

@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 import trio
 
 from triolet.adapters.artifact_files.folder import Folder
-from triolet.ports.artifact_store import MAX_CONTENT_TYPE, ArtifactHandle, ArtifactsUnavailable, ArtifactTooLarge
+from triolet.adapters.artifact_payloads import check_content_type, collected
+from triolet.ports.artifact_store import ArtifactHandle, ArtifactsUnavailable, ArtifactTooLarge
 from triolet.ports.canonical import Digest
 from triolet.ports.identity import TenantId
 
@@ -36,9 +37,8 @@ class FileArtifacts:
         self, payload: bytes | AsyncIterable[bytes], *, tenant: TenantId, content_type: str
     ) -> ArtifactHandle:
         """Keep a payload: readable whole once it is on the disk, and not before."""
-        if not (0 < len(content_type) <= MAX_CONTENT_TYPE and content_type.isascii() and content_type.isprintable()):
-            raise ValueError(f"a content type is 1 to {MAX_CONTENT_TYPE} printable ASCII characters")
-        data = payload if isinstance(payload, bytes) else await self._collected(payload)
+        check_content_type(content_type)
+        data = await collected(payload, self._limit)
         if len(data) > self._limit:
             raise ArtifactTooLarge(limit=self._limit)
         return await self._blocking(lambda: self._folder.write(data, tenant, content_type))
@@ -54,14 +54,6 @@ class FileArtifacts:
     async def delete(self, digest: Digest, *, tenant: TenantId) -> None:
         """Forget a payload."""
         await self._blocking(lambda: self._folder.remove(digest, tenant))
-
-    async def _collected(self, pieces: AsyncIterable[bytes]) -> bytes:
-        collected = bytearray()
-        async for piece in pieces:
-            collected += piece
-            if len(collected) > self._limit:
-                raise ArtifactTooLarge(limit=self._limit)
-        return bytes(collected)
 
     async def _blocking(self, work: Callable[[], T]) -> T:
         # Not abandoned on cancel: the caller gets to know what became of the write, and no thread outlives it.

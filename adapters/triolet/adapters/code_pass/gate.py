@@ -21,7 +21,6 @@ from triolet.ports.code_executor import (
     HostResult,
     LimitExceeded,
     LimitName,
-    ProgramInvalid,
     ProgramUnsettled,
     ResultUnusable,
     Returned,
@@ -35,13 +34,6 @@ from triolet.ports.text import repair
 
 _ENVELOPE: Final = codec_for(FailureEnvelope)
 _DETAIL: Final = 500
-
-
-def refuse_source(request: CodeExecutionRequest) -> None:
-    """Raise `ProgramInvalid` for a source beyond its bound."""
-    size = len(request.source.encode("utf-8", "replace"))
-    if size > request.limits.source_bytes:
-        raise ProgramInvalid(problem="too-long", detail=f"{size} bytes, where {request.limits.source_bytes} may be")
 
 
 @attrs.define(kw_only=True, eq=False)

@@ -4,15 +4,14 @@ Decides its own bound, and that each tenant's artifacts are its own. It keeps by
 like every other store.
 """
 
-import hashlib
 from collections.abc import AsyncIterable
 from typing import Final
 
 import attrs
 import trio
 
+from triolet.adapters.artifact_payloads import check_content_type, collected, digest_of
 from triolet.ports.artifact_store import (
-    MAX_CONTENT_TYPE,
     ArtifactCorrupt,
     ArtifactHandle,
     ArtifactMissing,
@@ -47,7 +46,7 @@ class MemoryArtifacts:
         """Keep a payload under its digest."""
         check_content_type(content_type)
         await trio.lowlevel.checkpoint_if_cancelled()
-        data = payload if isinstance(payload, bytes) else await self._collected(payload)
+        data = await collected(payload, self._limit)
         digest = digest_of(data)
         kept = self._kept.get((tenant, digest))
         if kept is None:
@@ -80,27 +79,8 @@ class MemoryArtifacts:
         if kept is not None:
             self._size -= len(kept.payload)
 
-    async def _collected(self, pieces: AsyncIterable[bytes]) -> bytes:
-        collected = bytearray()
-        async for piece in pieces:
-            collected += piece
-            if len(collected) > self._limit:
-                raise ArtifactTooLarge(limit=self._limit)
-        return bytes(collected)
-
     def _find(self, digest: Digest, tenant: TenantId) -> _Kept:
         kept = self._kept.get((tenant, digest))
         if kept is None:
             raise ArtifactMissing(digest=Digest(digest[:100]))
         return kept
-
-
-def digest_of(payload: bytes) -> Digest:
-    """The name of a payload."""
-    return Digest("sha256:" + hashlib.sha256(payload).hexdigest())
-
-
-def check_content_type(content_type: str) -> None:
-    """Raise `ValueError` for an empty content type, or one that is too long or not printable ASCII."""
-    if not (0 < len(content_type) <= MAX_CONTENT_TYPE and content_type.isascii() and content_type.isprintable()):
-        raise ValueError(f"a content type is 1 to {MAX_CONTENT_TYPE} printable ASCII characters")

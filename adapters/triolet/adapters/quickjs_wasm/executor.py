@@ -7,40 +7,26 @@ engine itself would end that; `quickjs_wasm_sandboxed` puts a process around it.
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from typing import Final
 
 import trio
 
 from triolet.adapters.code_pass.driving import drive, settings_of
-from triolet.adapters.code_pass.gate import Gate, refuse_source
+from triolet.adapters.code_pass.gate import Gate
+from triolet.adapters.code_pass.quickjs import cannot_keep, compiled_for, implementation
 from triolet.adapters.code_pass.scopes import unwrapped
-from triolet.adapters.quickjs_guest.engine import CompiledGuest, GuestMissing, compiled_guest
+from triolet.adapters.code_pass.starting import one_of, refuse_unfit
+from triolet.adapters.quickjs_guest.engine import CompiledGuest
 from triolet.adapters.quickjs_guest.guest import Guest, prepared_realm
 from triolet.adapters.quickjs_wasm.worker import ThreadWorker
 from triolet.ports.code_executor import (
-    CannotKeep,
     CodeExecutionHost,
     CodeExecutionRequest,
     CodeExecutionResult,
     CodeLimits,
-    ExecutorUnavailable,
 )
-from triolet.ports.isolation import Implementation, Posture
 
 NAME: Final = "quickjs-wasm"
-MIN_MEMORY: Final = 8 << 20
-"""Bytes below which the guest itself has too little room."""
-_POSTURE: Final = Posture(
-    filesystem="enforced", network="enforced", processes="enforced", memory="enforced", cpu="enforced"
-)
-
-
-def cannot_keep(limits: CodeLimits) -> tuple[str, ...]:
-    """What of these limits this guest cannot keep."""
-    if limits.memory_bytes < MIN_MEMORY:
-        return (f"memory_bytes below {MIN_MEMORY}: the guest needs that much for itself",)
-    return ()
 
 
 class QuickJsWasm:
@@ -51,7 +37,7 @@ class QuickJsWasm:
         self._realm = prepared_realm(compiled.path)
         self._passes = trio.CapacityLimiter(passes)
         self._threads = trio.CapacityLimiter(passes)
-        self.implementation = Implementation(name=NAME, version=version("wasmtime"), posture=_POSTURE)
+        self.implementation = implementation(NAME)
 
     def check(self, limits: CodeLimits, *, untrusted: bool) -> tuple[str, ...]:
         """Everything of this that could not be kept. It isolates, so `untrusted` asks nothing more of it."""
@@ -59,17 +45,9 @@ class QuickJsWasm:
 
     async def execute(self, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
         """Run one program in a pass of its own."""
-        problems = self.check(request.limits, untrusted=request.untrusted)
-        if problems:
-            raise CannotKeep(implementation=NAME, problems=problems)
-        refuse_source(request)
-        # On behalf of the pass, not of the task: a call of one pass may run another.
-        place = object()
-        await self._passes.acquire_on_behalf_of(place)
-        try:
+        refuse_unfit(self, request)
+        async with one_of(self._passes):
             return await self._pass(request, host)
-        finally:
-            self._passes.release_on_behalf_of(place)
 
     async def _pass(self, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
         guest = Guest(self._compiled.path, settings_of(request), self._realm)
@@ -104,10 +82,7 @@ async def open_quickjs_wasm(*, passes: int = 4) -> AsyncGenerator[QuickJsWasm]:
     Compiling takes about half a second of a processor, in a thread, once in a process. Raises `ExecutorUnavailable` if
     the guest is not installed (``pip install 'triolet[code]'``).
     """
-    try:
-        compiled = await trio.to_thread.run_sync(compiled_guest)
-    except GuestMissing as error:
-        raise ExecutorUnavailable(implementation=NAME, problem=f"{error}; pip install 'triolet[code]'") from error
+    compiled = await compiled_for(NAME)
     # In a thread as well, so that making the executor finds it there.
     await trio.to_thread.run_sync(prepared_realm, compiled.path)
     yield QuickJsWasm(compiled, passes)

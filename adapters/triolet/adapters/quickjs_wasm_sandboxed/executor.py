@@ -7,19 +7,18 @@ network, no file, no other process and a bounded address space, and that ends wi
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from typing import Final
 
 import trio
 
 from triolet.adapters.code_pass.driving import drive, settings_of
-from triolet.adapters.code_pass.gate import Gate, refuse_source
-from triolet.adapters.quickjs_guest.engine import CompiledGuest, GuestMissing, compiled_guest
-from triolet.adapters.quickjs_wasm.executor import cannot_keep
+from triolet.adapters.code_pass.gate import Gate
+from triolet.adapters.code_pass.quickjs import cannot_keep, compiled_for, implementation
+from triolet.adapters.code_pass.starting import one_of, refuse_unfit
+from triolet.adapters.quickjs_guest.engine import CompiledGuest
 from triolet.adapters.quickjs_wasm_sandboxed.command import PROGRAM, child_command, find_program
 from triolet.adapters.quickjs_wasm_sandboxed.worker import ProcessWorker, open_child
 from triolet.ports.code_executor import (
-    CannotKeep,
     CodeExecutionHost,
     CodeExecutionRequest,
     CodeExecutionResult,
@@ -29,12 +28,8 @@ from triolet.ports.code_executor import (
     HostReply,
 )
 from triolet.ports.errors import TrioletError
-from triolet.ports.isolation import Implementation, Posture
 
 NAME: Final = "quickjs-wasm-sandboxed"
-_POSTURE: Final = Posture(
-    filesystem="enforced", network="enforced", processes="enforced", memory="enforced", cpu="enforced"
-)
 _PROBE_SECONDS: Final = 30.0
 
 
@@ -45,7 +40,7 @@ class QuickJsWasmSandboxed:
         self._command = child_command(program, compiled.descriptor)
         self._compiled = compiled
         self._passes = trio.CapacityLimiter(passes)
-        self.implementation = Implementation(name=NAME, version=version("wasmtime"), posture=_POSTURE)
+        self.implementation = implementation(NAME)
 
     def check(self, limits: CodeLimits, *, untrusted: bool) -> tuple[str, ...]:
         """Everything of this that could not be kept. It isolates, so `untrusted` asks nothing more of it."""
@@ -53,16 +48,9 @@ class QuickJsWasmSandboxed:
 
     async def execute(self, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
         """Run one program in a process of its own."""
-        problems = self.check(request.limits, untrusted=request.untrusted)
-        if problems:
-            raise CannotKeep(implementation=NAME, problems=problems)
-        refuse_source(request)
-        place = object()
-        await self._passes.acquire_on_behalf_of(place)
-        try:
+        refuse_unfit(self, request)
+        async with one_of(self._passes):
             return await self._pass(request, host)
-        finally:
-            self._passes.release_on_behalf_of(place)
 
     async def _pass(self, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
         try:
@@ -98,10 +86,7 @@ async def open_quickjs_wasm_sandboxed(*, passes: int = 4) -> AsyncGenerator[Quic
     program = find_program()
     if program is None:
         raise ExecutorUnavailable(implementation=NAME, problem=f"{PROGRAM} is missing: apt-get install bubblewrap")
-    try:
-        compiled = await trio.to_thread.run_sync(compiled_guest)
-    except GuestMissing as error:
-        raise ExecutorUnavailable(implementation=NAME, problem=f"{error}; pip install 'triolet[code]'") from error
+    compiled = await compiled_for(NAME)
     executor = QuickJsWasmSandboxed(program, compiled, passes)
     probe = CodeExecutionRequest(
         source="async () => 1", limits=CodeLimits(wall_seconds=_PROBE_SECONDS, cpu_seconds=_PROBE_SECONDS)
