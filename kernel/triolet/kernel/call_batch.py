@@ -14,11 +14,20 @@ import trio
 from triolet.kernel.accounts import Accounts
 from triolet.kernel.agent import Agent
 from triolet.kernel.catalogue import Catalogue
+from triolet.kernel.machine.budget import over_calls, refusals_of
 from triolet.kernel.machine.guards import open_batch, open_run
-from triolet.kernel.machine.observations import CallsEnded, CallsJudged, Forbidden, Observation, PermitsHeld, StepEnded
-from triolet.kernel.machine.outcome_table import over_budget, used_up
+from triolet.kernel.machine.observations import (
+    BudgetRefused,
+    CallsEnded,
+    CallsJudged,
+    Forbidden,
+    Observation,
+    PermitsHeld,
+    StepEnded,
+)
+from triolet.kernel.machine.outcome_table import used_up
 from triolet.kernel.machine.plan import Action, JudgeCalls, StartCall, next_action
-from triolet.kernel.machine.state import ConversationState
+from triolet.kernel.machine.state import ConversationState, RunState
 from triolet.kernel.pipeline.authority import Authority, may_need_a_say
 from triolet.kernel.pipeline.bound import keeper
 from triolet.kernel.pipeline.calling import Calling
@@ -102,8 +111,7 @@ class BatchScope:
         self._bell = trio.Event()
         self.programmatic: dict[CallId, int] = {}
         """How many calls of other tools the handlers of this batch have paid for."""
-        self._spent = 0
-        self._limit = 0
+        self._before: RunState | None = None
         self.outcomes: dict[CallId, Outcome] = {}
         """Outcomes of this batch that are known, on record or not."""
         self._stashed: set[CallId] = set()
@@ -114,36 +122,29 @@ class BatchScope:
         """Judge a new batch, or None where somebody has to be asked for that, or was when the run was suspended."""
         if self._asks or action.answers:
             return None
-        return self._judged(action, judge_freely(self._catalogue.toolkit, action))
+        return self._judged(action, judge_freely(self._catalogue.toolkit, action), None)
 
     async def judge(self, action: JudgeCalls, started: RunStarted) -> CallsJudged:
         """Judge a new batch, asking whoever has a say."""
         authority = Authority(self._runtime, self._agent, started, self._source.trace.conversation)
         judgements = await judge_with_authority(self._catalogue.toolkit, action, authority)
+        refusal = None
         if all(not isinstance(each, ApprovalRequest | Forbidden) for each in judgements.values()):
-            await self._pay(judgements)
-        return self._judged(action, judgements)
+            refusal = await self._accounts.pay_calls(sum(isinstance(each, Runnable) for each in judgements.values()))
+        return self._judged(action, judgements, refusal)
 
-    async def _pay(self, judgements: dict[CallId, Judgement]) -> None:
-        runnable = [call for call, judgement in judgements.items() if isinstance(judgement, Runnable)]
-        refusal = await self._accounts.pay_calls(len(runnable))
-        if refusal is not None:
-            # The whole batch: what a budget above the run cannot pay for does not run in part (F-058).
-            judgements.update(dict.fromkeys(runnable, used_up(refusal.dimension)))
-
-    def _judged(self, action: JudgeCalls, judgements: dict[CallId, Judgement]) -> CallsJudged:
+    def _judged(
+        self, action: JudgeCalls, judgements: dict[CallId, Judgement], refusal: BudgetRefused | None
+    ) -> CallsJudged:
+        seen = CallsJudged(verdicts=verdicts(judgements), at=self._runtime.clock.now(), refusal=refusal)
         self._turn = action.turn
         self._runnable = {call: judgement for call, judgement in judgements.items() if isinstance(judgement, Runnable)}
-        self.outcomes = {
-            call: judgement
-            for call, judgement in judgements.items()
-            if not isinstance(judgement, Runnable | ApprovalRequest | Forbidden)
-        }
+        self.outcomes = refusals_of(seen)
         self.started = set()
         self._stashed = set()
         self.programmatic = {}
         self._runtime.watch.refused(self.outcomes)
-        return CallsJudged(verdicts=verdicts(judgements), at=self._runtime.clock.now())
+        return seen
 
     def take_permits(self, actions: Iterable[Action]) -> PermitsHeld | None:
         """Give free places to calls in order, with what permits can be had at once; which of these to prepare."""
@@ -164,8 +165,7 @@ class BatchScope:
 
     async def run(self, interpreter: Observer) -> None:
         """Run the batch to its last result. Every task lives and ends in here (RUN-007)."""
-        run = open_run(interpreter.state)
-        self._spent, self._limit = run.spent, run.started.limits.max_tool_calls
+        self._before = open_run(interpreter.state)
         async with open_plain_nursery() as nursery:
             while interpreter.state.phase == "batch":
                 self._start(nursery, interpreter.state)
@@ -195,8 +195,11 @@ class BatchScope:
 
     async def pay(self, outer: CallId) -> ToolRejected | None:
         """Pay for a programmatic call out of what the run, and the budgets above it, have left (RUN-017)."""
-        if self._spent + sum(self.programmatic.values()) >= self._limit:
-            return over_budget(self._limit)
+        if self._before is None:
+            raise AssertionError("a handler runs in a batch")
+        rejected = over_calls(self._before, sum(self.programmatic.values()))
+        if rejected is not None:
+            return rejected
         self.programmatic[outer] = self.programmatic.get(outer, 0) + 1
         refusal = await self._accounts.pay_calls(1)
         if refusal is None:

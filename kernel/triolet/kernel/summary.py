@@ -1,7 +1,7 @@
 """Making a summary: one metered call of the run's model, or one artifact of the host's compactor (RUN-026).
 
-Decides what a summariser is shown, what policy keeps out of it, and when its answer is none: empty, no smaller than
-what it stands for, or an artifact that is not bound to exactly this range. It records nothing and decides no cut.
+Decides what a summariser is shown, what policy keeps out of it, and when a host's artifact is none: one that is not
+bound to exactly this range. It records nothing, and decides neither a cut nor whether a summary is small enough.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ import trio
 
 from triolet.kernel.agent import Agent
 from triolet.kernel.listening import listen
-from triolet.kernel.machine.compaction import Summarize
+from triolet.kernel.machine.compaction import Summarize, summary_fault
 from triolet.kernel.machine.observations import InterruptedCall, Summarized, SummaryFailed
 from triolet.kernel.machine.reduction import Reduction
 from triolet.kernel.machine.shown import View, shown
@@ -42,7 +42,6 @@ from triolet.ports.messages import (
     user_text,
 )
 from triolet.ports.outcomes import ToolSuccess, outcome_text
-from triolet.ports.records import CompactionFault
 from triolet.ports.schema import codec_for
 from triolet.ports.strict_json import JsonValue, parse
 from triolet.ports.text import repair
@@ -132,7 +131,8 @@ class Summarizer:
         self._reduction = None
         usage = self._meter.priced(reduction.usage or Usage(at_least=True))
         text = self._filtered(text)
-        fault = self._fault(text, sum(self._meter.sizes(state.history)[: action.messages]))
+        replaced = sum(self._meter.sizes(state.history)[: action.messages])
+        fault = summary_fault(text, self._meter.size(user_text(text)), replaced)
         if fault is not None:
             return SummaryFailed(reason=fault, usage=usage)
         return Summarized(covers_through=action.covers_through, text=text, version=SUMMARY_VERSION, usage=usage)
@@ -176,11 +176,6 @@ class Summarizer:
     def _filtered(self, text: str) -> str:
         redact = self._agent.redact_summary
         return repair(text if redact is None else redact(text)).strip()
-
-    def _fault(self, text: str, covered: int) -> CompactionFault | None:
-        if not text:
-            return "empty"
-        return "no-smaller" if len(text) > MAX_SUMMARY or self._meter.size(user_text(text)) >= covered else None
 
 
 def source_digest(messages: Sequence[Message]) -> Digest:

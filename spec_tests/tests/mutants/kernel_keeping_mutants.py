@@ -6,6 +6,7 @@ import attrs
 
 from tests.mutants.mutant import Mutant, Patches, always, kernel_mutant
 from triolet.kernel.machine.observations import BudgetGranted
+from triolet.kernel.machine.outcome_table import used_up
 from triolet.ports.artifact_store import ArtifactHandle
 from triolet.ports.canonical import Digest
 from triolet.ports.identity import TenantId
@@ -99,16 +100,16 @@ def pays_for_no_calls(patches: Patches) -> None:
 def runs_what_can_be_paid(patches: Patches) -> None:
     """Of a batch that a node cannot pay for, the first calls run."""
 
-    def pay(original: Any) -> Any:
-        async def partly(self: Any, judgements: Any) -> None:
-            whole = dict(judgements)
-            await original(self, judgements)
-            first = next(iter(whole))
-            judgements[first] = whole[first]
+    def judged(original: Any) -> Any:
+        def partly(self: Any, action: Any, judgements: Any, refusal: Any) -> Any:
+            if refusal is not None:
+                first, *others = judgements
+                judgements = {first: judgements[first], **dict.fromkeys(others, used_up(refusal.dimension))}
+            return original(self, action, judgements, None)
 
         return partly
 
-    patches.wrap("triolet.kernel.call_batch.BatchScope._pay", pay)
+    patches.wrap("triolet.kernel.call_batch.BatchScope._judged", judged)
 
 
 @kernel_mutant("RUN-025", "SEC-012")

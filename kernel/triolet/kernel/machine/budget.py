@@ -2,14 +2,17 @@
 
 Decides the arithmetic of every limit and which of them are hard. A limit is looked at before more work begins, and what
 was produced is kept: a response that passes a limit is on record, and its calls do not run (F-058). It prices and
-estimates nothing, knows no budget above the run, and settles no run.
+estimates nothing, asks no budget above the run, and settles no run.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
+from triolet.kernel.machine.observations import CallsJudged, Forbidden
+from triolet.kernel.machine.outcome_table import over_budget, used_up
 from triolet.kernel.machine.state import CallBatch, RunState
-from triolet.ports.identity import Instant
+from triolet.ports.approval import ApprovalRequest
+from triolet.ports.identity import CallId, Instant
 from triolet.ports.outcomes import Outcome, ToolRejected, ToolSuccess, outcome_text
 from triolet.ports.records import BudgetReached, BudgetWarned, Dimension, Record, ToolSettled
 from triolet.ports.usage import Usage
@@ -76,6 +79,29 @@ def after_results(run: RunState, results: Iterable[Outcome]) -> tuple[Record, ..
     )
     records = _warnings(run, rows)
     return records if exhausted else (*records, *_reached(rows, spare=1))
+
+
+def over_calls(run: RunState, programmatic: int) -> ToolRejected | None:
+    """The outcome of one more programmatic call that the run has no room for, or None (RUN-017).
+
+    `run` is as it stands before its batch, whose handlers have made so many `programmatic` calls.
+    """
+    limit = run.started.limits.max_tool_calls
+    return over_budget(limit) if run.spent + programmatic >= limit else None
+
+
+def refusals_of(seen: CallsJudged) -> dict[CallId, Outcome]:
+    """The outcomes that calls have by being judged, and by what a budget above the run does not pay for.
+
+    It does not pay for a part: of such a batch nothing runs (F-058).
+    """
+    refusals: dict[CallId, Outcome] = {}
+    for call, verdict in seen.verdicts.items():
+        if not isinstance(verdict, str | ApprovalRequest | Forbidden):
+            refusals[call] = verdict
+        elif isinstance(verdict, str) and seen.refusal is not None:
+            refusals[call] = used_up(seen.refusal.dimension)
+    return refusals
 
 
 def before_request(run: RunState, tokens: int | None, cost: int | None, at: Instant) -> tuple[Record, ...]:

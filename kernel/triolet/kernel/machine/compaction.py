@@ -14,9 +14,10 @@ from triolet.kernel.machine.guards import open_run
 from triolet.kernel.machine.history import History
 from triolet.kernel.machine.shown import View, is_boundary
 from triolet.kernel.machine.state import ConversationState
+from triolet.ports.compactor import MAX_SUMMARY
 from triolet.ports.identity import SequenceNumber
 from triolet.ports.messages import ToolMessage
-from triolet.ports.records import CompactionCreated
+from triolet.ports.records import CompactionCreated, CompactionFault
 
 KEPT_TURNS: Final = 2
 """Newest turns whose results are not cleared."""
@@ -98,6 +99,13 @@ def step(state: ConversationState, measured: Measured) -> Step | None:
         covers_through=history.completed_by(cut - 1),
         by=run.started.summarise,
     )
+
+
+def summary_fault(text: str, tokens: int, covered: int) -> CompactionFault | None:
+    """Why this is no summary of messages that take `covered` tokens; None if it is one (F-032)."""
+    if not text:
+        return "empty"
+    return "no-smaller" if len(text) > MAX_SUMMARY or tokens >= covered else None
 
 
 def view_after(state: ConversationState, record: CompactionCreated) -> View:

@@ -154,16 +154,12 @@ def _judged(state: ConversationState, seen: CallsJudged) -> Decision:
     requests = tuple(verdict for verdict in seen.verdicts.values() if isinstance(verdict, ApprovalRequest))
     if requests:
         return approvals.asked(state, requests, seen.at)
+    refusals = budget.refusals_of(seen)
     runnable = tuple(
         RunnableCall(call=call, execution=verdict)
         for call, verdict in seen.verdicts.items()
-        if isinstance(verdict, str)
+        if isinstance(verdict, str) and call not in refusals
     )
-    refusals: dict[CallId, Outcome] = {
-        call: verdict
-        for call, verdict in seen.verdicts.items()
-        if not isinstance(verdict, str | ApprovalRequest | Forbidden)
-    }
     return (CallsDecided(turn=batch.turn, runnable=runnable), *_settle_in_order(state, refusals, NO_CALLS))
 
 
