@@ -73,7 +73,7 @@ def test_every_await_of_the_kernel_is_visited() -> None:
 def test_a_point_is_found_in_the_source_and_in_the_task_that_stands_there() -> None:
     points = await_points.all_points()
     assert "journal:Journal._write: await self._store.append(self._writer, batch, expected=self._tail)" in points
-    assert "model_call:ModelCall._stream: async with self._model.stream(request) as parts (exit)" in points
+    assert "listening:listen: async with model.stream(request) as parts (exit)" in points
     assert "conversation:Conversation.run: await self._enter()" in points
 
 
