@@ -23,6 +23,7 @@ from tests.mutants.sandbox_mutants import SANDBOX_MUTANTS
 from tests.mutants.secret_mutants import SECRET_MUTANTS, Drawer, secret_maker_of
 from tests.mutants.store_mutants import STORE_MUTANTS
 from tests.mutants.store_reading_mutants import READING_MUTANTS
+from tests.mutants.tool_source_mutants import TOOL_SOURCE_MUTANTS, Rack, tool_source_maker_of
 from triolet.spec_tests import SUITES as BY_PORT
 from triolet.spec_tests import Maker, makers
 
@@ -37,6 +38,7 @@ CONFORMING: dict[str, tuple[Maker, ...]] = {
     "secret-resolver": (makers.environment_secrets, secret_maker_of(Drawer)),
     "budgets": (makers.memory_budgets,),
     "code-executor": (makers.quickjs_wasm, executor_maker_of(PassingExecutor)),
+    "tool-source": (makers.mcp_tools, tool_source_maker_of(Rack)),
     "kernel": (makers.kernel,),
     # Without the program, what is said of attacks is that they were not exercised.
     "sandbox": (makers.local_runner, *((makers.bubblewrap,) if shutil.which("bwrap") else ())),
@@ -51,6 +53,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SECRET_MUTANTS,
     *ACCOUNT_MUTANTS,
     *EXECUTOR_MUTANTS,
+    *TOOL_SOURCE_MUTANTS,
     *PROGRAM_MUTANTS,
     *RUN_MUTANTS,
     *CALL_MUTANTS,

@@ -21,6 +21,7 @@ from triolet.spec_tests.cases.language_model import (
 )
 from triolet.spec_tests.cases.sandbox import SANDBOX, KnownSecret, SandboxSubject
 from triolet.spec_tests.cases.secret_resolver import SECRET_RESOLVER, SecretSubject
+from triolet.spec_tests.cases.tool_source import TOOL_SOURCE, ToolSourceSubject
 from triolet.spec_tests.catalogue import CATALOGUE, MILESTONES, Requirement
 from triolet.spec_tests.certificate import Certificate, Declared, Row, published_schema
 from triolet.spec_tests.certificate_page import page, row_line
@@ -57,6 +58,7 @@ __all__ = [
     "SANDBOX",
     "SECRET_RESOLVER",
     "SUITES",
+    "TOOL_SOURCE",
     "Act",
     "ArtifactSubject",
     "BadTarget",
@@ -87,6 +89,7 @@ __all__ = [
     "StoreSubject",
     "Subject",
     "Suite",
+    "ToolSourceSubject",
     "case",
     "certify",
     "certify_target",

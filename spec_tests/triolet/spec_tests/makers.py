@@ -7,7 +7,7 @@ one.
 import hashlib
 import os
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from triolet.spec_tests.cases.kernel import KernelSubject
 from triolet.spec_tests.cases.language_model import ModelSubject
 from triolet.spec_tests.cases.sandbox import KnownSecret, SandboxSubject
 from triolet.spec_tests.cases.secret_resolver import SecretSubject
+from triolet.spec_tests.cases.tool_source import Definition, ToolSourceSubject
 from triolet.spec_tests.stand_ins.chat_completions import open_chat_completions
 from triolet.spec_tests.stand_ins.one_secret import OneSecret
 from triolet.spec_tests.stand_ins.scripted import ScriptedProvider
@@ -224,3 +225,40 @@ async def quickjs_wasm_sandboxed() -> AsyncGenerator[ExecutorSubject]:
 
     async with open_quickjs_wasm_sandboxed() as executor:
         yield ExecutorSubject(port=executor, posture=dict(executor.implementation.posture.items()))
+
+
+@asynccontextmanager
+async def mcp_tools() -> AsyncGenerator[ToolSourceSubject]:
+    """MCP servers as tool sources, over a line in memory to a stand-in. Needs the extra ``mcp``."""
+    from triolet.adapters.mcp import open_mcp
+    from triolet.spec_tests.stand_ins.mcp_server import McpStandIn
+
+    peer = McpStandIn()
+    peer.definitions = [{"name": "first", "inputSchema": {"type": "object"}}]
+
+    async def offer(definitions: Sequence[Definition]) -> None:
+        await peer.offer(
+            {"name": each.name, "description": each.description, "inputSchema": each.input} for each in definitions
+        )
+
+    async def lose_next() -> None:
+        peer.cuts_next = True
+
+    async def hold() -> None:
+        peer.holds_calls = True
+
+    async def down() -> None:
+        peer.down = True
+        peer.break_lines()
+
+    async with open_mcp(peer.server, name="kit") as source:
+        yield ToolSourceSubject(
+            port=source,
+            name="triolet.adapters.mcp",
+            offer=offer,
+            called=lambda: [name for name, _ in peer.called],
+            lose_next=lose_next,
+            hold=hold,
+            down=down,
+            posture={"transport": "memory"},
+        )

@@ -15,6 +15,7 @@ from triolet.spec_tests.cases.kernel import KERNEL
 from triolet.spec_tests.cases.language_model import LANGUAGE_MODEL
 from triolet.spec_tests.cases.sandbox import SANDBOX
 from triolet.spec_tests.cases.secret_resolver import SECRET_RESOLVER
+from triolet.spec_tests.cases.tool_source import TOOL_SOURCE
 from triolet.spec_tests.suite import Suite
 
 SUITES: Final[Mapping[str, Suite[Any]]] = {
@@ -28,5 +29,6 @@ SUITES: Final[Mapping[str, Suite[Any]]] = {
         KERNEL,
         SANDBOX,
         CODE_EXECUTOR,
+        TOOL_SOURCE,
     )
 }

@@ -13,10 +13,13 @@ from triolet.adapters.mcp.errors import (
 from triolet.adapters.mcp.limits import McpLimits, McpTimes
 from triolet.adapters.mcp.messages import Diagnostics
 from triolet.adapters.mcp.policy import McpPolicy
-from triolet.adapters.mcp.servers import HttpServer, McpServer, StdioServer, WebSocketServer
+from triolet.adapters.mcp.servers import CustomServer, HttpServer, McpServer, StdioServer, WebSocketServer
 from triolet.adapters.mcp.source import McpSource, connect_mcp, open_mcp
+from triolet.adapters.mcp.wire import Arrived, Unanswered, Wire, WireLost
 
 __all__ = [
+    "Arrived",
+    "CustomServer",
     "Diagnostics",
     "HttpServer",
     "InvalidMcpServer",
@@ -33,7 +36,10 @@ __all__ = [
     "McpToolFailed",
     "McpUnavailable",
     "StdioServer",
+    "Unanswered",
     "WebSocketServer",
+    "Wire",
+    "WireLost",
     "connect_mcp",
     "open_mcp",
 ]

@@ -11,7 +11,7 @@ import attrs
 
 from triolet.adapters.mcp.echoes import Echoes
 from triolet.adapters.mcp.errors import InvalidMcpServer, McpDenied
-from triolet.adapters.mcp.servers import McpServer, StdioServer, secrets_of, usable_header
+from triolet.adapters.mcp.servers import McpServer, StdioServer, given_to, secrets_of, usable_header
 from triolet.ports.authorizer import Action, Allow, Authorizer, ConnectMcp, ResolveSecret
 from triolet.ports.identity import ANONYMOUS, Principal
 from triolet.ports.secrets import Secret, SecretHandle, SecretResolver
@@ -65,7 +65,7 @@ class Granted:
     def values(self) -> dict[str, str]:
         """The environment of a process, or the headers of a request. Raises `InvalidMcpServer`."""
         server = self._server
-        given = server.env if isinstance(server, StdioServer) else server.headers
+        given = given_to(server)
         plain = {
             name: self._resolved[text].reveal() if not isinstance(text, str) else text for name, text in given.items()
         }

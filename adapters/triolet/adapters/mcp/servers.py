@@ -6,7 +6,8 @@ agreed on it, under the subprotocol ``mcp``.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
@@ -14,6 +15,9 @@ from urllib.parse import urlsplit
 import attrs
 
 from triolet.adapters.mcp.errors import InvalidMcpServer
+from triolet.adapters.mcp.limits import McpLimits, McpTimes
+from triolet.adapters.mcp.messages import Diagnostics
+from triolet.adapters.mcp.wire import Wire
 from triolet.ports.secrets import SecretHandle
 
 Text = str | SecretHandle
@@ -155,10 +159,34 @@ class WebSocketServer:
         return urlsplit(self.url).hostname or "websocket"
 
 
-McpServer = StdioServer | HttpServer | WebSocketServer
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class CustomServer:
+    """A server behind a transport of the host's own.
+
+    `open` gives a scope with a fresh `Wire`; it is called anew for each session, in the task that owns it. `transport`
+    and `target` are what authority is asked about and what the provenance says.
+    """
+
+    open: Callable[[McpLimits, McpTimes, Diagnostics], AbstractAsyncContextManager[Wire]]
+    transport: str
+    target: str
+
+    @property
+    def shown(self) -> str:
+        """A short name for it."""
+        return self.target
+
+
+McpServer = StdioServer | HttpServer | WebSocketServer | CustomServer
 
 
 def secrets_of(server: McpServer) -> Iterator[SecretHandle]:
     """The handles that have to be resolved before it can be reached, each once."""
-    values = server.env if isinstance(server, StdioServer) else server.headers
-    yield from dict.fromkeys(value for value in values.values() if isinstance(value, SecretHandle))
+    yield from dict.fromkeys(value for value in given_to(server).values() if isinstance(value, SecretHandle))
+
+
+def given_to(server: McpServer) -> Mapping[str, Text]:
+    """The variables or headers that it is given."""
+    if isinstance(server, CustomServer):
+        return {}
+    return server.env if isinstance(server, StdioServer) else server.headers

@@ -22,7 +22,7 @@ from triolet.adapters.mcp.echoes import Echoes
 from triolet.adapters.mcp.http import open_http
 from triolet.adapters.mcp.limits import McpLimits, McpTimes
 from triolet.adapters.mcp.messages import Diagnostics
-from triolet.adapters.mcp.servers import HttpServer, McpServer, StdioServer
+from triolet.adapters.mcp.servers import CustomServer, HttpServer, McpServer, StdioServer
 from triolet.adapters.mcp.stdio import open_stdio
 from triolet.adapters.mcp.websocket import open_websocket
 from triolet.adapters.mcp.wire import Wire, WireLost
@@ -107,6 +107,8 @@ async def _held(
 
 def _wire(terms: Terms, granted: Granted) -> AbstractAsyncContextManager[Wire]:
     server, values = terms.server, granted.values()
+    if isinstance(server, CustomServer):
+        return server.open(terms.limits, terms.times, terms.diagnostics)
     if isinstance(server, StdioServer):
         return open_stdio(server, values, terms.limits, terms.times, terms.diagnostics)
     if isinstance(server, HttpServer):
