@@ -15,6 +15,7 @@ from tests.mutants.kernel_keeping_mutants import KEEPING_MUTANTS
 from tests.mutants.kernel_limit_mutants import LIMIT_MUTANTS
 from tests.mutants.kernel_program_mutants import PROGRAM_MUTANTS
 from tests.mutants.kernel_run_mutants import RUN_MUTANTS
+from tests.mutants.kernel_source_mutants import SOURCE_MUTANTS
 from tests.mutants.kernel_steering_mutants import STEERING_MUTANTS
 from tests.mutants.kernel_telling_mutants import TELLING_MUTANTS
 from tests.mutants.model_mutants import MODEL_MUTANTS, Adapter, maker_of
@@ -64,4 +65,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *BUDGET_MUTANTS,
     *CONTEXT_MUTANTS,
     *KEEPING_MUTANTS,
+    *SOURCE_MUTANTS,
 )

@@ -23,6 +23,7 @@ from triolet.spec_tests.cases.kernel.programs import PROGRAMS
 from triolet.spec_tests.cases.kernel.schemas import SCHEMAS
 from triolet.spec_tests.cases.kernel.setting import KernelSubject
 from triolet.spec_tests.cases.kernel.showing import SHOWING
+from triolet.spec_tests.cases.kernel.sourcing import SOURCING
 from triolet.spec_tests.cases.kernel.steering import STEERING
 from triolet.spec_tests.cases.kernel.suspending import SUSPENDING
 from triolet.spec_tests.cases.kernel.telling import TELLING
@@ -32,7 +33,7 @@ __all__ = ["KERNEL", "KernelSubject"]
 
 KERNEL: Final = Suite(
     port="kernel",
-    version=3,
+    version=4,
     subject=KernelSubject,
     verbs=("__call__",),
     cases=(
@@ -59,5 +60,6 @@ KERNEL: Final = Suite(
         *BUDGETS,
         *ACCOUNTING,
         *KEEPING,
+        *SOURCING,
     ),
 )
