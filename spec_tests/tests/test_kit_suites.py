@@ -15,6 +15,7 @@ from triolet.spec_tests import (
     SANDBOX,
     SECRET_RESOLVER,
     SUITES,
+    TOOL_SOURCE,
     Case,
     Maker,
     Suite,
@@ -32,6 +33,7 @@ _SUBJECTS: tuple[tuple[Suite[Any], Maker], ...] = (
     (SECRET_RESOLVER, makers.file_secrets),
     (BUDGETS, makers.memory_budgets),
     (CODE_EXECUTOR, makers.quickjs_wasm),
+    (TOOL_SOURCE, makers.mcp_tools),
     (KERNEL, makers.kernel),
 )
 

@@ -263,7 +263,7 @@ class FlattensSchemas(Rack):
 
 
 @_breaks("CAP-004")
-class TakesAnything(Rack):
+class HoldsNoInput(Rack):
     """Input is not held to its schema."""
 
     def input(self, definition: Definition) -> Codec[JsonValue]:

@@ -90,7 +90,8 @@ async def a_schema_is_kept_as_it_is(subject: ToolSourceSubject) -> None:
     ensure_equal(tool.input.schema, _TREE, "the schema of the input")
     good: JsonValue = {"node": {"n": 1, "below": [{"n": 2}]}}
     await run_tool(tool, good)
-    for bad in ({"node": {"n": 1, "below": [{"n": "two"}]}}, {}, []):
+    wrong: tuple[JsonValue, ...] = ({"node": {"n": 1, "below": [{"n": "two"}]}}, {}, [])
+    for bad in wrong:
         with ensure_raises(Misuse, "input that the schema refuses"):
             tool.input.decode(bad)
 

@@ -15,13 +15,17 @@ from triolet.ports.tools import Tool
 from triolet.spec_tests.subject import Subject
 
 
+def _any_object() -> JsonValue:
+    return {"type": "object"}
+
+
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Definition:
     """A tool at the other end: its own name there, what it says of itself, and the JSON Schema of its input."""
 
     name: str
     description: str = ""
-    input: JsonValue = attrs.field(factory=lambda: {"type": "object"})
+    input: JsonValue = attrs.field(factory=_any_object)
 
 
 Offer = Callable[[Sequence[Definition]], Awaitable[None]]
