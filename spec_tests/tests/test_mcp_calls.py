@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.mcp_peer import SERVER, Handle, Peer, call, peer_in_place, texts
+from tests.mcp_peer import SERVER, Handle, Peer, call, peer_in_place, texts, tool_named
 from triolet.adapters.authorizers import RecordingAuthorizer
 from triolet.adapters.mcp import (
     HttpServer,
@@ -28,6 +28,7 @@ from triolet.adapters.mcp import (
 )
 from triolet.adapters.mcp.messages import JsonObject
 from triolet.ports.authorizer import Allow, ConnectMcp, Deny, ResolveSecret
+from triolet.ports.errors import InvalidJson
 from triolet.ports.identity import ANONYMOUS
 from triolet.ports.secrets import Secret, SecretHandle
 from triolet.ports.tool_context import OutcomeUnknown
@@ -116,6 +117,35 @@ async def test_a_result_that_cannot_be_taken_over_says_so(peer: Peer, autojump_c
     async with open_mcp(SERVER, name="s", limits=McpLimits(result_bytes=900)) as source:
         with pytest.raises(McpResultUnusable):
             await call(source)
+
+
+async def test_a_result_that_nests_too_deep_says_so(peer: Peer, autojump_clock: Any) -> None:
+    deep: Any = {}
+    for _ in range(400):
+        deep = {"a": deep}
+
+    async def calls(wire: Any, message: JsonObject) -> None:
+        await wire.answer(message, content=[], structuredContent=deep)
+
+    peer.calls = calls
+    async with open_mcp(SERVER, name="s") as source:
+        with pytest.raises(McpResultUnusable, match="too deep"):
+            await call(source)
+
+
+async def test_a_number_that_is_no_json_fails_its_own_call(peer: Peer, autojump_clock: Any) -> None:
+    async def calls(wire: Any, message: JsonObject) -> None:
+        token = message["params"]["_meta"]["progressToken"]
+        await wire.notice("notifications/progress", progressToken=token, progress=float("inf"))
+        await wire.answer(message, content=[], structuredContent={"n": float("nan")})
+
+    peer.calls = calls
+    handle = Handle()
+    async with open_mcp(SERVER, name="s") as source:
+        tool = await tool_named(source, "echo")
+        with pytest.raises(InvalidJson):
+            tool.output.encode(await call(source, "echo", handle))
+    assert handle.notes == []
 
 
 async def test_progress_is_handed_on(peer: Peer, autojump_clock: Any) -> None:

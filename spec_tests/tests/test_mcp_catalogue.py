@@ -40,6 +40,15 @@ _TIGHT = {
     "properties": {"mood": {"type": ["string", "null"], "enum": ["good", "bad", None]}},
     "additionalProperties": False,
 }
+
+
+def _deep() -> Any:
+    schema: Any = {"type": "object"}
+    for _ in range(400):
+        schema = {"not": schema}
+    return schema
+
+
 F013 = [
     definition("good", inputSchema=_TIGHT),
     definition("text", inputSchema={"type": "string"}),
@@ -57,6 +66,8 @@ F013 = [
     definition("out", outputSchema={"type": "array"}),
     definition("dangling", outputSchema={"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}}),
     "no definition at all",
+    definition("deep", inputSchema={"type": "object", "properties": {"a": _deep()}}),
+    definition("nan", inputSchema={"type": "object", "properties": {"a": {"default": float("nan")}}}),
     definition("task", execution={"taskSupport": "required"}),
     definition("number", inputSchema={"type": "object", "properties": {"a": {"maximum": 2**60}}}),
 ]
@@ -70,7 +81,7 @@ async def test_f013_each_definition_is_judged_for_itself(peer: Peer, world: Worl
         reasons = {each.name: each.reason for each in snapshot.set_aside}
         assert reasons.keys() == {
             *("text", "any", "lost", "unused", "misplaced", "remote", "slow", "none", "(no name)", "", "out"),
-            *("dangling", "number", "task", f"{'n' * 200}… (501 characters)"),
+            *("dangling", "number", "task", "deep", "nan", f"{'n' * 200}… (501 characters)"),
         }
         assert "only anyOf" in reasons["any"]
         assert "type 'string'" in reasons["text"]
@@ -90,7 +101,7 @@ async def test_f013_each_definition_is_judged_for_itself(peer: Peer, world: Worl
     assert isinstance(third, ToolSuccess)
     assert sorted(peer.called()) == ["good", "tree"]
     assert [declared.input_schema for declared in model.requests[0].tools] == [_TIGHT, _TREE]
-    assert world.of(ToolCatalogueChanged)[0].set_aside == 16
+    assert world.of(ToolCatalogueChanged)[0].set_aside == 18
 
 
 async def test_f014_the_snapshot_is_the_same_in_whatever_order_they_come(peer: Peer) -> None:

@@ -9,6 +9,7 @@ The SDK's own dispatcher holds a cancelled caller for up to five seconds, writes
 one task for each notice; its session takes any other.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -300,14 +301,11 @@ class Correlator:
     def _progressed(self, params: JsonObject) -> None:
         token, done, total, note = (params.get(key) for key in ("progressToken", "progress", "total", "message"))
         asked = self._open.get(token) if isinstance(token, int) and not isinstance(token, bool) else None
-        if asked is None or asked.progressed is None or not _is_number(done):
+        share = _number(done)
+        if asked is None or asked.progressed is None or share is None:
             self._diagnostics.ignored += 1
             return
-        asked.progressed(
-            float(cast("float", done)),
-            float(cast("float", total)) if _is_number(total) else None,
-            note if isinstance(note, str) else "",
-        )
+        asked.progressed(share, _number(total), note if isinstance(note, str) else "")
 
     def _reason(self) -> "Reason":
         # Why the wire went says nothing about a request that was open on it, but that it was closed here.
@@ -317,8 +315,14 @@ class Correlator:
         return Unanswered(id=self._next, happened="no", reason=reason, problem=problem)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _number(value: object) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def _error(error: JsonObject) -> MCPError:

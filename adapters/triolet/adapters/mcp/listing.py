@@ -6,13 +6,13 @@ tool; `catalogue` does. (SEC-013)
 
 from typing import Any, cast
 
-import orjson
 import trio
 from mcp.shared.exceptions import MCPError
 
 from triolet.adapters.mcp.correlator import RequestLost
 from triolet.adapters.mcp.errors import McpUnavailable
 from triolet.adapters.mcp.limits import McpLimits
+from triolet.adapters.mcp.messages import size_of
 from triolet.adapters.mcp.session import Session
 
 _METHOD_NOT_FOUND = -32_601
@@ -37,7 +37,8 @@ async def _pages(session: Session, source: str, limits: McpLimits) -> list[objec
         definitions = page.get("tools")
         if not isinstance(definitions, list):
             raise McpUnavailable(source=source, reason="protocol", problem="a page of its tools is no list")
-        size += len(orjson.dumps(definitions))
+        # What nests too deep is set aside later, by itself.
+        size += sum(size_of(each) or 0 for each in cast("list[object]", definitions))
         if size > limits.catalogue_bytes:
             problem = f"its tools take more than {limits.catalogue_bytes} bytes"
             raise McpUnavailable(source=source, reason="too-large", problem=problem)

@@ -8,7 +8,7 @@ ends the connection (F-040). It correlates nothing.
 import json
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, cast
 
 import attrs
 import orjson
@@ -85,6 +85,14 @@ def decoded(data: bytes) -> list[JsonObject] | None:
     return messages if messages and len(messages) == len(items) else None
 
 
+def size_of(value: object) -> int | None:
+    """How many bytes `value` takes as JSON; None where it nests too deep or holds an integer beyond 64 bits."""
+    try:
+        return len(orjson.dumps(value))
+    except TypeError:
+        return None
+
+
 def _is_message(item: object) -> bool:
     if not isinstance(item, dict):
         return False
@@ -93,15 +101,12 @@ def _is_message(item: object) -> bool:
 
 
 def _repaired(data: bytes) -> object:
-    # A lone surrogate in an escape, or bytes that are no UTF-8, are the server's slips; NaN is no JSON at all.
+    # A lone surrogate in an escape, bytes that are no UTF-8, and NaN are a server's slips. The first two can be mended;
+    # the third is let in so that it fails the one call that it answers, where the result meets its schema.
     try:
-        return _clean(json.loads(decode(data), parse_constant=_refuse))
+        return _clean(json.loads(decode(data)))
     except (ValueError, RecursionError):
         return None
-
-
-def _refuse(_: str) -> NoReturn:
-    raise ValueError
 
 
 def _clean(value: object) -> object:

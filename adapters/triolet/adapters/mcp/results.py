@@ -12,7 +12,7 @@ import orjson
 
 from triolet.adapters.mcp.errors import McpResultUnusable, McpToolFailed
 from triolet.adapters.mcp.limits import McpLimits
-from triolet.adapters.mcp.messages import JsonObject
+from triolet.adapters.mcp.messages import JsonObject, size_of
 from triolet.ports.strict_json import JsonValue
 
 _BLOCK: Final[dict[str, JsonValue]] = {
@@ -52,10 +52,12 @@ def result_of(answer: JsonObject, limits: McpLimits) -> JsonValue:
         raise McpResultUnusable(problem="the result's content is no list of blocks")
     if structured is not None and not isinstance(structured, dict):
         raise McpResultUnusable(problem="the result's structured data are no object")
-    size = len(orjson.dumps([content, structured]))
+    found = cast("JsonValue", blocks)
+    size = size_of([found, cast("JsonValue", structured)])
+    if size is None:
+        raise McpResultUnusable(problem="the result nests too deep, or holds a number beyond all bounds")
     if size > limits.result_bytes:
         raise McpResultUnusable(problem=f"the result of {size} bytes is larger than {limits.result_bytes}")
-    found = cast("JsonValue", blocks)
     if answer.get("isError") is True:
         raise McpToolFailed(content=found, structured=cast("JsonValue", structured))
     if structured is None:
