@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -213,8 +214,13 @@ def test_lines_are_cut_within_their_bound_however_they_come() -> None:
 def test_of_a_line_that_is_too_long_both_ends_are_kept_and_no_more() -> None:
     lines = Lines(10)
     assert lines.feed(b"start" + b"x" * 10_000) == []
-    for _ in range(100):
-        assert lines.feed(b"y" * 10_000) == []
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            assert lines.feed(b"y" * 10_000) == []
+        assert tracemalloc.get_traced_memory()[0] < 20_000
+    finally:
+        tracemalloc.stop()
     [long] = lines.feed(b"end\n")
     assert isinstance(long, Overlong)
     assert long.head.startswith(b"start")
