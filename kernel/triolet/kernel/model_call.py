@@ -25,7 +25,7 @@ from triolet.kernel.measuring import Meter
 from triolet.kernel.run_status import run_status
 from triolet.kernel.trace import EventSource
 from triolet.ports.errors import Corrupt, bounded
-from triolet.ports.events import ReasoningDelta, TextDelta, TurnBegan
+from triolet.ports.events import ReasoningDelta, TurnBegan
 from triolet.ports.identity import MICROSECONDS, Instant, RunId
 from triolet.ports.language_model import (
     ContextTooLarge,
@@ -153,15 +153,15 @@ class ModelCall:
                 await trio.sleep(wait)
 
     async def _stream(self, request: ModelRequest, reduction: Reduction) -> None:
-        turn, attempt, live = request.turn, request.attempt, self._source.live
+        turn, attempt, source = request.turn, request.attempt, self._source
 
         def tell(part: ModelPart) -> None:
             if isinstance(part, TextChunk):
-                live(TextDelta, turn=turn, attempt=attempt, text=part.text)
+                source.text(turn, attempt, part.text)
             elif isinstance(part, ReasoningChunk):
-                live(ReasoningDelta, turn=turn, attempt=attempt, text=part.text)
+                source.live(ReasoningDelta, turn=turn, attempt=attempt, text=part.text)
 
-        await listen(self._model, request, reduction, tell)
+        await listen(self._model, request, reduction, tell if source.observed else None)
 
     def _request(self, state: ConversationState, action: AskModel) -> ModelRequest:
         run = open_run(state)

@@ -12,7 +12,7 @@ import trio
 from triolet.kernel.machine.projection import event_of
 from triolet.kernel.machine.state import ConversationState, RunState
 from triolet.ports.approval import ApprovalRequest
-from triolet.ports.events import Event, Gap, LiveEvent, RunSuspended, SemanticEvent, TerminalEvent, Trace
+from triolet.ports.events import Event, Gap, LiveEvent, RunSuspended, SemanticEvent, TerminalEvent, TextDelta, Trace
 from triolet.ports.identity import Instant
 from triolet.ports.outcomes import UnknownCall
 from triolet.ports.records import Record, RunSettled
@@ -32,6 +32,7 @@ class EventSource:
         "_live",
         "_live_count",
         "_lot",
+        "_parked",
         "_semantic",
         "_sequence",
         "observed",
@@ -51,6 +52,7 @@ class EventSource:
         self._live_count = 0
         self._dropped: LiveEvent | None = None
         self._lot = trio.lowlevel.ParkingLot()
+        self._parked = False
         self._ended = False
 
     def record(self, before: ConversationState, record: Record, at: Instant) -> None:
@@ -72,13 +74,22 @@ class EventSource:
         # Nothing follows the end: a handler's context may outlive its run, but it has nobody to tell.
         if not self.observed or self._ended or self.terminal is not None:
             return
-        self._sequence += 1
-        event = make(trace=self.trace, sequence=self._sequence, at=self._clock.now(), **fields)
+        self._keep(make(trace=self.trace, sequence=self._sequence + 1, at=self._clock.now(), **fields))
+
+    def text(self, turn: int, attempt: int, text: str) -> None:
+        """As `live`, for the one event of which there are thousands."""
+        if self.observed and not self._ended and self.terminal is None:
+            sequence, at = self._sequence + 1, self._clock.now()
+            self._keep(TextDelta(trace=self.trace, sequence=sequence, at=at, turn=turn, attempt=attempt, text=text))
+
+    def _keep(self, event: LiveEvent) -> None:
+        self._sequence = event.sequence
         place = self._live_count % RING
         self._dropped = self._live[place]
         self._live[place] = event
         self._live_count += 1
-        self._wake()
+        if self._parked:
+            self._wake()
 
     def suspend(self, run: RunState, requests: tuple[ApprovalRequest, ...], unknown: tuple[UnknownCall, ...]) -> None:
         """Emit that the attempt ends with the run waiting for these answers, and for word about these calls."""
@@ -107,13 +118,22 @@ class EventSource:
         """Wait for more; False once no event will follow."""
         if self._ended:
             return False
+        self._parked = True
         await self._lot.park()
         return True
 
     def next_for(self, reader: "EventReader") -> Event | None:
         """The reader's next event, if it is there already; moves the reader on."""
-        semantic = self._semantic[reader.semantic] if reader.semantic < len(self._semantic) else None
-        oldest = max(0, self._live_count - RING)
+        count, place = self._live_count, reader.live
+        if reader.semantic == len(self._semantic):
+            # Most of what a reader meets: the next of many deltas, and nothing of which it is not sure.
+            if count - RING <= place < count:
+                reader.live = place + 1
+                return self._live[place % RING]
+            semantic = None
+        else:
+            semantic = self._semantic[reader.semantic]
+        oldest = max(0, count - RING)
         last = self._dropped
         if reader.live < oldest and last is not None and (semantic is None or last.sequence < semantic.sequence):
             missed, reader.live = oldest - reader.live, oldest
@@ -132,7 +152,8 @@ class EventSource:
         return None
 
     def _wake(self) -> None:
-        if self._lot:
+        if self._parked:
+            self._parked = False
             self._lot.unpark_all()
 
 

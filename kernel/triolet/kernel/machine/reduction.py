@@ -99,6 +99,11 @@ class Reduction:
 
     def feed(self, part: ModelPart) -> None:
         """Take one part. Raises `MalformedResponse` if the table has no row for it, or beyond a bound."""
+        if type(part) is TextChunk and self._finish is None:
+            # Most parts are this, and none is so small.
+            self._grow(part.text)
+            self._text.append(part.text)
+            return
         if self._finish is not None and not isinstance(part, UsageReport):
             raise MalformedResponse(problem=f"{type(part).__name__} after the end")
         match part:
