@@ -30,9 +30,11 @@ def chain_of(address: Address, agent: AgentId) -> Chain:
 class Accounts:
     """One run's side of the budgets. At most one reservation for a request is open."""
 
+    __slots__ = ("_budgets", "_calls", "_chain", "_epoch", "_granted", "_open", "_run", "_untold")
+
     def __init__(self, budgets: Budgets | None, address: Address, agent: AgentId, run: RunId, epoch: Epoch) -> None:
         self._budgets = budgets
-        self._chain = chain_of(address, agent)
+        self._chain: Chain = () if budgets is None else chain_of(address, agent)
         self._run = run
         self._epoch = epoch
         self._open: str | None = None

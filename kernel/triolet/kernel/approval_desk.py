@@ -27,6 +27,8 @@ EXPIRY_SLACK: Final = 0.001
 class ApprovalDesk:
     """The desk as one run sees it. Without a bound desk nobody answers."""
 
+    __slots__ = ("_clock", "_desk", "_given_up", "_lying", "_offered")
+
     def __init__(self, runtime: Runtime, left: Iterable[ApprovalRequest]) -> None:
         """`left` are the requests that an earlier attempt has left at the desk."""
         self._clock = runtime.clock
@@ -85,9 +87,11 @@ class ApprovalDesk:
 
     async def withdraw(self, still_open: Iterable[ApprovalRequest]) -> None:
         """Take off the desk what lies there and is open no more. Shielded, bounded, and never a reason to fail."""
+        if self._desk is None or not self._lying:
+            return
         keep = {request.id for request in still_open}
         gone = [request for request in self._lying if request not in keep]
-        if self._desk is None or not gone:
+        if not gone:
             return
         with trio.move_on_after(WITHDRAW_SECONDS, shield=True):
             for request in gone:

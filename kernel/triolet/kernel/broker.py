@@ -42,6 +42,21 @@ class Account(Protocol):
 class Broker:
     """The programmatic calls of one handler. It ends with the handler."""
 
+    __slots__ = (
+        "_account",
+        "_agent",
+        "_busy",
+        "_call",
+        "_conversation",
+        "_index",
+        "_outer",
+        "_over",
+        "_run",
+        "_runtime",
+        "_started",
+        "_toolkit",
+    )
+
     def __init__(
         self,
         runtime: Runtime,

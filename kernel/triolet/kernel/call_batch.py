@@ -86,6 +86,28 @@ class _Call:
 class BatchScope:
     """The calls of the run's current response."""
 
+    __slots__ = (
+        "_accounts",
+        "_agent",
+        "_asks",
+        "_before",
+        "_bell",
+        "_catalogue",
+        "_ended",
+        "_granted",
+        "_keep",
+        "_places",
+        "_runnable",
+        "_runtime",
+        "_source",
+        "_stashed",
+        "_steps",
+        "_turn",
+        "outcomes",
+        "programmatic",
+        "started",
+    )
+
     def __init__(
         self,
         runtime: Runtime,

@@ -37,10 +37,12 @@ class ToolNameClash(Misuse):
 class Catalogue:
     """One run's tools. `toolkit` is what stands now; each change of it is another object."""
 
+    __slots__ = ("_agent", "_snapshots", "_sources", "_turn", "_usable", "toolkit")
+
     def __init__(self, agent: Agent[Any, Any], capabilities: Capabilities, groups: Collection[str] = ()) -> None:
         self._agent = agent
         self._sources = bound_sources(agent, capabilities)
-        self._usable = _bound(capabilities, groups)
+        self._usable = _bound(capabilities, groups) if self._sources else frozenset[str]()
         self._snapshots: dict[str, ToolSnapshot] = {}
         self._turn: int | None = None
         self.toolkit: Toolkit = agent.toolkit
@@ -113,6 +115,8 @@ class Catalogue:
 
 def bound_sources(agent: Agent[Any, Any], capabilities: Capabilities) -> tuple[ToolSource, ...]:
     """The sources that the agent names and that are bound, in the order of their names."""
+    if not agent.sources:
+        return ()
     wanted = frozenset(agent.sources)
     sources = (source for source in capabilities.tool_sources or () if source.name in wanted)
     return tuple(sorted(sources, key=lambda source: source.name))

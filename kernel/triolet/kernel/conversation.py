@@ -89,6 +89,17 @@ class UnknownGrant(Misuse):
 class Conversation:
     """A conversation that this process owns until the handle's scope is left."""
 
+    __slots__ = (
+        "_active",
+        "_closed",
+        "_journal",
+        "_one_shot",
+        "_principal",
+        "_runtime",
+        "_turnstile",
+        "_while_busy",
+    )
+
     def __init__(
         self,
         runtime: Runtime,

@@ -21,7 +21,7 @@ from triolet.kernel.catalogue import Catalogue
 from triolet.kernel.joining import InputJoining
 from triolet.kernel.journal import Journal
 from triolet.kernel.machine.advance import advance
-from triolet.kernel.machine.compaction import ClearResults, GiveUp, Summarize
+from triolet.kernel.machine.compaction import ClearResults, GiveUp, Measured, Summarize
 from triolet.kernel.machine.decide import decide
 from triolet.kernel.machine.decision import Refused
 from triolet.kernel.machine.guards import open_run
@@ -43,6 +43,7 @@ from triolet.kernel.machine.plan import (
     JudgeAnswer,
     JudgeCalls,
     MeasureRequest,
+    Plan,
     ReportBudgetSpent,
     next_action,
 )
@@ -93,6 +94,29 @@ class SealTimedOut(Unavailable):
 class Interpreter:
     """One attempt at one run."""
 
+    __slots__ = (
+        "_accounts",
+        "_agent",
+        "_batch_scope",
+        "_catalogue",
+        "_desk",
+        "_drained",
+        "_journal",
+        "_pending",
+        "_planned",
+        "_requested",
+        "_run",
+        "_runtime",
+        "_scope",
+        "_seam",
+        "_source",
+        "_state",
+        "_tenure",
+        "_unconfirmed",
+        "_watch",
+        "joining",
+    )
+
     def __init__(
         self,
         runtime: Runtime,
@@ -122,6 +146,7 @@ class Interpreter:
         self._drained = 0
         # The state that the undecided future builds on; equal to the journal's once all is on record.
         self._state: ConversationState = journal.state
+        self._planned: tuple[ConversationState, Measured | None, Plan] | None = None
         self._pending: list[tuple[ConversationState, Record]] = []
         self._unconfirmed: Batch | None = None
         self._scope = trio.CancelScope()
@@ -152,7 +177,7 @@ class Interpreter:
                 except BaseException as error:
                     await self._seal_after(error)
                     raise
-            plan = next_action(self._state)
+            plan = self._plan
             await self._desk.withdraw(plan.waits)
             await self.joining.put_back()
             if plan.waits or plan.unknown:
@@ -175,14 +200,14 @@ class Interpreter:
                 continue
             await self._flush()
             # Only now: until an answer is on record, the desk's memory of it is the only one.
-            await self._desk.withdraw(next_action(self._state).waits)
+            await self._desk.withdraw(self._plan.waits)
             if not await self._work():
                 return
         await self._flush()
 
     def _answer_at_once(self) -> bool:
         """Answer what needs no waiting, on the coming state. False if the plan needs more than that."""
-        match next_action(self._state, self._seam.measured).actions:
+        match self._plan.actions:
             case (MeasureRequest() | JudgeCalls() as action,) if self._tools_are_due(action):
                 return False
             case (MeasureRequest() as action,) if action.turn <= self._drained or not self.joining.bound:
@@ -206,7 +231,7 @@ class Interpreter:
 
     async def _answer_soon(self) -> bool:
         """Ask for what is known already: a desk's ready answers, waiting input. It joins the same commit."""
-        plan = next_action(self._state, self._seam.measured)
+        plan = self._plan
         if plan.waits:
             ready = await self._desk.offer(plan.waits)
             for seen in ready:
@@ -223,7 +248,7 @@ class Interpreter:
                 if wanted and self._tenure.records_first:
                     await self._flush()
                 inputs = await self.joining.claim_before_stopping(wanted)
-                self._observe(attrs.evolve(judged, inputs=inputs))
+                self._observe(attrs.evolve(judged, inputs=inputs) if inputs else judged)
                 if inputs:  # they are this seam's: the queue is not told yet, and would give them out again
                     self._drained = action.answer.turn + 1
                 return True
@@ -246,7 +271,7 @@ class Interpreter:
 
     async def _work(self) -> bool:
         """Do what takes its time. False if the run waits for somebody who is not in this process."""
-        plan = next_action(self._state, self._seam.measured)
+        plan = self._plan
         if plan.waits:
             return await self._wait(plan.waits)
         if plan.unknown and not self._batch_scope.can_go_on(plan.actions):
@@ -271,6 +296,15 @@ class Interpreter:
         self._observe_answer(seen)
         return True
 
+    @property
+    def _plan(self) -> Plan:
+        """What the state calls for: worked out once, however often it is looked at before the state changes."""
+        state, measured = self._state, self._seam.measured
+        planned = self._planned
+        if planned is None or planned[0] is not state or planned[1] is not measured:
+            planned = self._planned = (state, measured, next_action(state, measured))
+        return planned[2]
+
     def _tools_are_due(self, action: MeasureRequest | JudgeCalls) -> bool:
         if isinstance(action, MeasureRequest):
             return self._catalogue.due_at_seam(action.turn)
@@ -282,7 +316,7 @@ class Interpreter:
 
     def _observe_answer(self, seen: Observation) -> None:
         self._observe(seen)
-        for request in next_action(self._state).waits:
+        for request in self._plan.waits:
             if isinstance(seen, ApprovalAnswered | ApprovalSilent) and request.call == seen.call:
                 self._desk.give_up(request)
 

@@ -26,6 +26,8 @@ DRAIN: Final = 100
 class InputJoining:
     """One run's side of the queue. Without a bound queue nothing ever waits."""
 
+    __slots__ = ("_address", "_arrived", "_claimed", "_coming", "_journal", "_queue", "_unsure")
+
     def __init__(self, queue: Joining | None, journal: Journal) -> None:
         self._queue = queue
         self._journal = journal
@@ -85,17 +87,19 @@ class InputJoining:
 
     async def claim_before_stopping(self, intakes: tuple[Intake, ...]) -> tuple[Admitted, ...]:
         """As `claim`, for a run that would stop: what is being offered meanwhile gets its chance, within bounds."""
+        if self._queue is None or not intakes:
+            return ()
+        arrived = self._arrived = trio.Event()
+        claimed = await self.claim(intakes)
+        if claimed or not (self._coming or arrived.is_set()):
+            return claimed
         with trio.move_on_after(TELL_SECONDS):
-            while intakes:
-                self._arrived = trio.Event()
-                claimed = await self.claim(intakes)
-                if claimed:
-                    return claimed
+            while not claimed and (self._coming or arrived.is_set()):
                 if self._coming:
-                    await self._arrived.wait()
-                elif not self._arrived.is_set():
-                    break
-        return ()
+                    await arrived.wait()
+                arrived = self._arrived = trio.Event()
+                claimed = await self.claim(intakes)
+        return claimed
 
     async def steering_waits(self) -> bool:
         """Whether steering waits in the queue."""

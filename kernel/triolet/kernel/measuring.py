@@ -28,6 +28,20 @@ _NO_SIZES: Final[tuple[int, ...]] = ()
 class Meter:
     """The size of one run's requests."""
 
+    __slots__ = (
+        "_agent",
+        "_catalogue",
+        "_estimator",
+        "_fixed",
+        "_model",
+        "_prices",
+        "_saved",
+        "_sizes",
+        "_toolkit",
+        "_view",
+        "_whole",
+    )
+
     def __init__(
         self, agent: Agent[Any, Any], capabilities: Capabilities, model: ModelIdentity, catalogue: Catalogue
     ) -> None:

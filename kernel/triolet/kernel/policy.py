@@ -5,6 +5,7 @@ nothing: that is the machine's, on the values that a run started with.
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Final, Literal, Self
 
 import attrs
@@ -65,7 +66,7 @@ class ApprovalPolicy:
         )
         _check("(approval policy)", checks)
 
-    @property
+    @cached_property
     def rules(self) -> ApprovalRules:
         """What of this policy the machine enforces."""
         return ApprovalRules(silence=self.silence, steered=self.steered)
@@ -95,7 +96,7 @@ class RetryPolicy:
         )
         _check("(retry policy)", checks)
 
-    @property
+    @cached_property
     def rules(self) -> RetryRules:
         """What of this policy the machine enforces."""
         return RetryRules(
@@ -166,7 +167,7 @@ class Policy:
         )
         _check("(policy)", checks)
 
-    @property
+    @cached_property
     def limits(self) -> Limits:
         """What of this policy the machine enforces."""
         return Limits(
@@ -182,6 +183,8 @@ class Policy:
 
     def tightened(self, allowance: "Allowance") -> Self:
         """This policy with every limit at the lower of its own and the allowance's (RUN-021)."""
+        if allowance is AS_DEFINED:
+            return self
         lower = {
             name: given if own is None else min(own, given)
             for name, own, given in (

@@ -4,32 +4,62 @@ Decides nothing about the failure: two or more stay the group that they are. Can
 tasks it reached.
 """
 
-from collections.abc import AsyncGenerator, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import cast
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Final, cast
 
 import trio
 
 
-@contextmanager
-def unwrapped() -> Generator[None]:
-    """Raise the one exception of a group bare, however deep groups were nested around it."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        single = _single(group)
-        if single is None:
+class _Unwrapped:
+    """The scope that `unwrapped` gives. It holds nothing, so one serves all."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, BaseExceptionGroup):
+            _raise_bare(cast("BaseExceptionGroup[BaseException]", error))
+
+
+_UNWRAPPED: Final = _Unwrapped()
+
+
+def unwrapped() -> _Unwrapped:
+    """A scope that raises the one exception of a group bare, however deep groups were nested around it."""
+    return _UNWRAPPED
+
+
+class open_plain_nursery:  # noqa: N801 -- it is called where Trio's own `open_nursery` would be
+    """A nursery that raises the one exception in it bare."""
+
+    __slots__ = ("_manager",)
+
+    def __init__(self) -> None:
+        self._manager = trio.open_nursery()
+
+    async def __aenter__(self) -> trio.Nursery:
+        return await self._manager.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        try:
+            return await self._manager.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:
+            _raise_bare(group)
             raise
+
+
+def _raise_bare(group: BaseExceptionGroup[BaseException]) -> None:
+    single = _single(group)
+    if single is not None:
         # The group adds nothing that the exception's own traceback does not tell.
         raise single from single.__cause__
-
-
-@asynccontextmanager
-async def open_plain_nursery() -> AsyncGenerator[trio.Nursery]:
-    """A nursery that raises the one exception in it bare."""
-    with unwrapped():
-        async with trio.open_nursery() as nursery:
-            yield nursery
 
 
 def _single(group: BaseExceptionGroup[BaseException]) -> BaseException | None:

@@ -36,6 +36,20 @@ from triolet.ports.language_model import LanguageModel
 class Seam:
     """One run's dealings with its model."""
 
+    __slots__ = (
+        "_accounts",
+        "_address",
+        "_agent",
+        "_catalogue",
+        "_clock",
+        "_meter",
+        "_model_call",
+        "_sized",
+        "_summarizer",
+        "_watch",
+        "measured",
+    )
+
     def __init__(
         self,
         runtime: Runtime,

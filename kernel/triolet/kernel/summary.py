@@ -68,6 +68,15 @@ _ROLES: Final[dict[type[Message], str]] = {UserMessage: "user", AssistantMessage
 class Summarizer:
     """One run's way to a summary. `asking` describes the call under way, for whoever has to seal the run."""
 
+    __slots__ = (
+        "_address",
+        "_agent",
+        "_compactor",
+        "_meter",
+        "_model",
+        "_reduction",
+    )
+
     def __init__(
         self, agent: Agent[Any, Any], model: LanguageModel, compactor: Compactor | None, meter: Meter, address: Address
     ) -> None:
