@@ -4,7 +4,7 @@ Decides nothing about the failure: two or more stay the group that they are. Can
 tasks it reached.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from types import TracebackType
 from typing import Final, cast
 
@@ -42,8 +42,8 @@ class open_plain_nursery:  # noqa: N801 -- it is called where Trio's own `open_n
     def __init__(self) -> None:
         self._manager = trio.open_nursery()
 
-    async def __aenter__(self) -> trio.Nursery:
-        return await self._manager.__aenter__()
+    def __aenter__(self) -> Awaitable[trio.Nursery]:
+        return self._manager.__aenter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
