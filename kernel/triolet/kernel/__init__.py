@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from triolet.kernel.addressing import InvalidConversationId as InvalidConversationId
     from triolet.kernel.agent import Agent as Agent
     from triolet.kernel.agent import Disposition as Disposition
+    from triolet.kernel.attempt_errors import MachineRefused as MachineRefused
+    from triolet.kernel.attempt_errors import SealTimedOut as SealTimedOut
     from triolet.kernel.catalogue import ToolNameClash as ToolNameClash
     from triolet.kernel.conversation import Conversation as Conversation
     from triolet.kernel.conversation import ConversationBusy as ConversationBusy
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from triolet.kernel.durable.workers import InvalidWorkers as InvalidWorkers
     from triolet.kernel.durable.workers import WorkerPolicy as WorkerPolicy
     from triolet.kernel.durable.workers import Workers as Workers
-    from triolet.kernel.interpreter import MachineRefused as MachineRefused
-    from triolet.kernel.interpreter import SealTimedOut as SealTimedOut
     from triolet.kernel.kernel import DuplicateAgent as DuplicateAgent
     from triolet.kernel.kernel import InvalidCloseSeconds as InvalidCloseSeconds
     from triolet.kernel.kernel import Kernel as Kernel
@@ -152,7 +152,7 @@ _HOMES: Final = {
         "ConversationBusy",
         "ConversationClosed",
     ),
-    "triolet.kernel.interpreter": (
+    "triolet.kernel.attempt_errors": (
         "MachineRefused",
         "SealTimedOut",
     ),

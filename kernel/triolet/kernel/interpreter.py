@@ -16,6 +16,7 @@ from triolet.kernel.accounts import Accounts
 from triolet.kernel.agent import Agent
 from triolet.kernel.answer import judge_answer
 from triolet.kernel.approval_desk import ApprovalDesk
+from triolet.kernel.attempt_errors import MachineRefused, SealTimedOut
 from triolet.kernel.call_batch import BatchScope
 from triolet.kernel.catalogue import Catalogue
 from triolet.kernel.joining import InputJoining
@@ -54,8 +55,8 @@ from triolet.kernel.tenure import Tenure
 from triolet.kernel.trace import EventSource
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.batch import Batch
-from triolet.ports.errors import Misuse, TrioletError, Unavailable
-from triolet.ports.identity import CallId, Instant, RunId
+from triolet.ports.errors import TrioletError
+from triolet.ports.identity import CallId, Instant
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.outcomes import Outcome
 from triolet.ports.records import AbortReason, InputTaken, Record
@@ -63,32 +64,6 @@ from triolet.ports.records import AbortReason, InputTaken, Record
 SEAL_SECONDS = 10.0
 """How long sealing a stopped run may take before it is given up; the log is then open, and whoever opens the
 conversation next settles the run as lost."""
-
-
-@attrs.define(kw_only=True)
-class MachineRefused(Misuse):
-    """The machine refused an observation. Nothing was recorded; the interpreter and the machine disagree."""
-
-    run: RunId
-    problem: str
-
-    @property
-    def message(self) -> str:
-        """What it refused."""
-        return f"run {self.run}: {self.problem}"
-
-
-@attrs.define(kw_only=True)
-class SealTimedOut(Unavailable):
-    """A stopped run could not be settled in time. The log may be open; its next owner settles it as lost."""
-
-    run: RunId
-    seconds: float
-
-    @property
-    def message(self) -> str:
-        """Which run, and how long it was tried."""
-        return f"run {self.run} could not be sealed within {self.seconds:g} seconds"
 
 
 class Interpreter:

@@ -193,10 +193,7 @@ Verdict = ExecutionClass | Outcome | ApprovalRequest | Forbidden
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class CallsJudged:
-    """Every open call of the batch is judged.
-
-    `refusal` is the answer of a budget above the run that has not enough left for those that may run.
-    """
+    """Every open call of the batch is judged. `refusal`: a budget above the run has not enough for those that may."""
 
     verdicts: Mapping[CallId, Verdict]
     at: Instant
