@@ -216,13 +216,26 @@ class DurableWorld:
             nursery.cancel_scope.cancel()
         return results
 
+    async def with_people(self, kernel: Kernel, receipt: Receipt) -> RunResult[Any]:
+        """Work on one submission to its end, with people around."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._people, kernel)
+            async with kernel.workers(name="worker", policy=WORKERS):
+                result = await kernel.settlement(receipt)
+            nursery.cancel_scope.cancel()
+        return result
+
+    async def answer_all(self, kernel: Kernel) -> None:
+        """Say what is to be said about everything that waits now."""
+        for standing in await self.ledger.scan():
+            for wait in standing.waits:
+                await self._say(kernel, standing, wait)
+
     async def _people(self, kernel: Kernel) -> None:
         # Looking once a minute is soon enough for people, and never the same moment as a lease or a retry.
         while True:
             await trio.sleep(61.7)
-            for standing in await self.ledger.scan():
-                for wait in standing.waits:
-                    await self._say(kernel, standing, wait)
+            await self.answer_all(kernel)
 
     async def _say(self, kernel: Kernel, standing: Standing, wait: object) -> None:
         match wait:

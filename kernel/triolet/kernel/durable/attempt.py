@@ -40,8 +40,6 @@ Observe = Callable[[EventReader], Awaitable[None]]
 """What a host does with the events of each attempt. What it raises ends its observing, and nothing else (RUN-010)."""
 OBSERVE_SECONDS: Final = 1.0
 """How long an observer has for the last events after its attempt."""
-CHECKPOINT_SECONDS: Final = 5.0
-"""How long keeping a checkpoint may take after the work is done."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -76,11 +74,7 @@ class Attempt:
         """
         journal = await open_claimed_journal(self._verbs, self._holding, self._runtime.clock, self._writer)
         await self._reattach(journal)
-        waits = await self._go_on(journal)
-        if waits is None:
-            with trio.move_on_after(CHECKPOINT_SECONDS):
-                await journal.save_checkpoint()
-        return waits
+        return await self._go_on(journal)
 
     async def _go_on(self, journal: ClaimedJournal) -> Waits | None:
         claim, state = self._holding.claim, journal.state
@@ -102,6 +96,8 @@ class Attempt:
             await self._abort(journal, self._holding.abort)
             return None
         if state.run is None:
+            # Now, since it is owned: once the run has settled, the next claim may come first.
+            await journal.save_checkpoint()
             agent = self._runtime.known(claim.submission.agent)
             request = await first_request(self._runtime, agent, claim, aborted=self._holding.abort is not None)
             self._runtime.require_price(agent, self._runtime.model_for(agent, None), request.limits)

@@ -15,7 +15,7 @@ from triolet.kernel.machine.state import MACHINE_VERSION, ConversationState
 from triolet.ports.conversation_store import Checkpoint, ConversationStore, Tail, Writer
 from triolet.ports.errors import InvalidJson, InvalidValue
 from triolet.ports.identity import Epoch, InputId, Instant, SequenceNumber
-from triolet.ports.messages import AssistantMessage, ToolMessage, UserMessage
+from triolet.ports.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from triolet.ports.records import GrantGiven, RunSettled
 from triolet.ports.schema import codec_for
 from triolet.ports.strict_json import JsonLimits
@@ -27,10 +27,17 @@ _LIMITS: Final = JsonLimits(max_bytes=256 * 1024 * 1024, max_depth=32)
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class _Entry:
-    """A message, and the number of the record that completed it."""
+    """A message, under what it is, and the number of the record that completed it."""
 
     completed: int
-    message: UserMessage | AssistantMessage | ToolMessage
+    user: UserMessage | None = None
+    assistant: AssistantMessage | None = None
+    tool: ToolMessage | None = None
+
+    @property
+    def message(self) -> Message | None:
+        """The one that there is; None for what nobody writes."""
+        return self.user or self.assistant or self.tool
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -76,8 +83,7 @@ def checkpoint_of(state: ConversationState, tail: Tail) -> Checkpoint:
         sequence=state.sequence,
         epoch=state.epoch,
         history=tuple(
-            _Entry(completed=state.history.completed_by(index), message=message)
-            for index, message in enumerate(state.history)
+            _entry(message, state.history.completed_by(index)) for index, message in enumerate(state.history)
         ),
         view_count=state.view.count,
         summary=state.view.summary,
@@ -107,8 +113,21 @@ async def state_of(checkpoint: Checkpoint, store: ConversationStore, writer: Wri
     return _state(rest) if rest.sequence == at else None
 
 
-def _state(rest: _Rest) -> ConversationState:
-    history = resumed_history((entry.message, SequenceNumber(entry.completed)) for entry in rest.history)
+def _entry(message: Message, completed: SequenceNumber) -> _Entry:
+    match message:
+        case UserMessage():
+            return _Entry(completed=completed, user=message)
+        case AssistantMessage():
+            return _Entry(completed=completed, assistant=message)
+        case ToolMessage():
+            return _Entry(completed=completed, tool=message)
+
+
+def _state(rest: _Rest) -> ConversationState | None:
+    entries = [(entry.message, SequenceNumber(entry.completed)) for entry in rest.history]
+    history = resumed_history((message, completed) for message, completed in entries if message is not None)
+    if len(history) != len(entries):
+        return None
     view = View(
         count=rest.view_count,
         summary=rest.summary,

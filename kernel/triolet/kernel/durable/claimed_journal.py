@@ -4,6 +4,8 @@ Decides that a batch which ends the run goes the way of the ending, and every ot
 checkpoint a log is read. It decides no record. (DUR-006, DUR-011, STORE-004, STORE-007)
 """
 
+from contextlib import suppress
+
 from triolet.kernel.durable.checkpoints import checkpoint_of, is_due, state_of
 from triolet.kernel.durable.holding import Holding
 from triolet.kernel.durable.verbs import DurableVerbs
@@ -11,6 +13,7 @@ from triolet.kernel.journal import Journal, read_log
 from triolet.kernel.machine.state import NEW, ConversationState
 from triolet.ports.batch import Batch
 from triolet.ports.conversation_store import Tail, Writer
+from triolet.ports.errors import Unavailable
 from triolet.ports.ledger import run_of
 from triolet.ports.records import RunSettled
 from triolet.ports.sources import Clock
@@ -45,7 +48,9 @@ class ClaimedJournal(Journal):
 
     async def save_checkpoint(self) -> None:
         """Keep the folded state, if that saves the next attempt enough reading. For between runs only."""
-        if is_due(self._checkpointed, self.state):
+        if not is_due(self._checkpointed, self.state):
+            return
+        with suppress(Unavailable):  # losing it loses nothing
             await self._verbs.save_checkpoint(self._writer, checkpoint_of(self.state, self._tail))
 
 

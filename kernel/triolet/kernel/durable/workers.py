@@ -22,9 +22,11 @@ from triolet.kernel.scopes import open_plain_nursery
 from triolet.ports.conversation_store import Writer
 from triolet.ports.errors import Corrupt, Fenced, Misuse, TrioletError, Unavailable, bounded
 from triolet.ports.identity import MICROSECONDS, SubmissionId, after
-from triolet.ports.ledger import Claim, Idle, OperatorWait, Trouble
+from triolet.ports.ledger import Abort, Claim, Idle, OperatorWait, Retry, Trouble
 from triolet.ports.wakeups import WORK, Watch
 
+SHORTEST_WAIT: Final = 0.01
+"""Seconds that pass between two looks without a wake-up: a ledger's clock may be a little ahead of this process's."""
 GIVE_BACK_SECONDS: Final = 5.0
 """How long giving a claim back may take. If that fails, its lease runs out."""
 
@@ -136,7 +138,7 @@ class Workers:
     def _patience(self, idle: Idle) -> float:
         scan = self._verbs.ledger.scan_seconds
         due = inf if idle.next_at is None else max(0.0, (idle.next_at - self._runtime.clock.now()) / MICROSECONDS)
-        return min(due, inf if scan is None else scan)
+        return max(SHORTEST_WAIT, min(due, inf if scan is None else scan))
 
     async def _work(self, claim: Claim, writer: Writer | None) -> None:
         submission = claim.submission.id
@@ -194,7 +196,10 @@ class Workers:
         await self._verbs.release(holding.claim, not_before=after(self._runtime.clock.now(), wait), failed=True)
 
     async def _hand_over(self, holding: Holding, trouble: Trouble, detail: str) -> None:
-        told = tuple(command.key for command in holding.claim.commands)
+        # An answer or a resolution keeps until somebody can go on. What asked for this very attempt is dealt with, and
+        # so is an abort that could not even be recorded.
+        dealt_with = (Retry, Abort) if trouble == "corrupt-log" else (Retry,)
+        told = tuple(command.key for command in holding.claim.commands if isinstance(command.act, dealt_with))
         waits = Waits(waits=(OperatorWait(trouble=trouble, detail=detail),), until=None)
         await self._suspend(holding, told, waits)
 

@@ -47,7 +47,7 @@ class Claim:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Idle:
-    """Nothing can be claimed now. `next_at` is when time alone will make something claimable, if it will."""
+    """Nothing can be claimed now for these agents. `next_at` is when time alone will change that, if it will: later."""
 
     next_at: Instant | None
 

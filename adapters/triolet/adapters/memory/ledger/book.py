@@ -87,6 +87,7 @@ class Book:
         self.keys: dict[tuple[Principal, str], Entry] = {}
         self.last = 0
         self.fenced = 0
+        self.next_at: Instant | None = None
         self._sequences: list[int] = []
         self._in_order: dict[int, Entry] = {}
         self._due: list[tuple[Instant, int, SubmissionId, int]] = []
@@ -131,7 +132,10 @@ class Book:
             heapq.heappush(self._due, (due, head.standing.sequence, head.id, lane.version))
 
     def claimable(self) -> Iterator[Entry]:
-        """The heads that can be claimed now, longest first. Whoever takes one moves it on; the others stay noted."""
+        """The heads that can be claimed now, longest first. Whoever takes one moves it on; the others stay noted.
+
+        Once all were seen, `next_at` tells when time alone will make another one claimable.
+        """
         now, passed = self.clock.now(), list[tuple[Instant, int, SubmissionId, int]]()
         try:
             while self._due and self._due[0][0] <= now:
@@ -140,16 +144,16 @@ class Book:
                     continue
                 passed.append(note)
                 yield self.entries[note[2]]
+            self._drop_stale()
+            self.next_at = self._due[0][0] if self._due else None
         finally:
             for note in passed:
                 if self._stands(note):
                     heapq.heappush(self._due, note)
 
-    def next_at(self) -> Instant | None:
-        """When time alone will make the next head claimable."""
+    def _drop_stale(self) -> None:
         while self._due and not self._stands(self._due[0]):
             heapq.heappop(self._due)
-        return self._due[0][0] if self._due else None
 
     def find(self, tenant: TenantId, submission: SubmissionId) -> Entry:
         """A tenant's entry. Raises `UnknownSubmission`."""

@@ -77,7 +77,7 @@ class WorkerVerbs:
                 waits=(),
             )
             return self._claim_of(entry, resumed=before.epoch > 0)
-        return Idle(next_at=self._book.next_at())
+        return Idle(next_at=self._book.next_at)
 
     async def renew(self, claim: Claim, *, lease_seconds: float, at_least: Epoch | None = None) -> Renewed:
         """See `Ownership.renew`."""
