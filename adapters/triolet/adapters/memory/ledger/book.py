@@ -1,174 +1,118 @@
-"""The memory ledger's book: every submission with what is kept beside it, in lanes of one conversation each.
+"""The memory ledger's book: every entry, found by identity, by key, in admission order, and by when it can be claimed.
 
-Decides how entries are found: by identity, by key, in admission order, and, for claiming, by the moment from which the
-head of a lane can be claimed. It checks no transition: that is what the verbs do.
+Decides how entries are found. It checks no transition: those are the rules' (`triolet.adapters.ledger_rules`).
 """
 
 import heapq
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Any
 
 import attrs
 
-from triolet.ports.conversation_store import Address, Signals
-from triolet.ports.identity import CallId, Epoch, Instant, Principal, SequenceNumber, SubmissionId, TenantId
-from triolet.ports.ledger import Abort, Claim, ClaimLost, Kept, Standing, UnknownSubmission
-from triolet.ports.outcomes import Outcome
+from triolet.adapters.ledger_rules.book import Entry, Lane
+from triolet.adapters.memory.ledger.waking import WakeupBoard
+from triolet.ports.conversation_store import NO_SIGNALS, Address, Signals
+from triolet.ports.identity import AgentId, Epoch, Instant, Principal, SequenceNumber, SubmissionId
+from triolet.ports.ledger import Standing
 from triolet.ports.sources import Clock
-
-_OUT_OF_LINE = frozenset(("admitted", "joining", "joined", "settled"))
-"""Who holds back nobody: not accepted yet, or part of another one's run, or done."""
+from triolet.ports.wakeups import Topic
 
 
-@attrs.define(kw_only=True, eq=False, weakref_slot=False)
-class Entry:
-    """A submission, where it stands, and what is kept for its next attempt. `since` is when its status began."""
+@attrs.frozen(order=True)
+class _Note:
+    """From when on a lane's head can be claimed; void once the lane is at another version."""
 
-    standing: Standing
-    since: Instant
-    reserved: bytes | None = None
-    stash: dict[CallId, Outcome] = attrs.field(factory=dict[CallId, Outcome])
-    kept: dict[str, Kept] = attrs.field(factory=dict[str, Kept])
-
-    @property
-    def id(self) -> SubmissionId:
-        """Whose entry it is."""
-        return self.standing.submission.id
-
-    @property
-    def untaken(self) -> list[Kept]:
-        """The commands that no attempt has dealt with."""
-        return [each for each in self.kept.values() if not each.taken]
-
-    @property
-    def due(self) -> Instant | None:
-        """From when on it can be claimed, if it is the head of its lane; None: not by time alone."""
-        standing = self.standing
-        match standing.status:
-            case "ready":
-                return self.since if standing.not_before is None else max(self.since, standing.not_before)
-            case "claimed":
-                return standing.lease_until
-            case "suspended":
-                return standing.until
-            case _:
-                return None
+    due: Instant
+    sequence: int
+    submission: SubmissionId = attrs.field(order=False)
+    version: int = attrs.field(order=False)
 
 
-@attrs.define(kw_only=True, eq=False, weakref_slot=False)
-class Lane:
-    """A conversation's unsettled submissions in admission order, and the highest epoch that was claimed."""
+class MemoryBook:
+    """All entries of one ledger. See `Book`."""
 
-    address: Address
-    epoch: Epoch = Epoch(0)
-    entries: dict[SubmissionId, Entry] = attrs.field(factory=dict[SubmissionId, Entry])
-    version: int = 0
-
-    @property
-    def head(self) -> Entry | None:
-        """The one whose turn it is."""
-        return next((each for each in self.entries.values() if each.standing.status not in _OUT_OF_LINE), None)
-
-    @property
-    def active(self) -> Entry | None:
-        """The head, if its run has begun: claimed, suspended, or between two attempts."""
-        head = self.head
-        return head if head is not None and head.standing.epoch > 0 else None
-
-
-class Book:
-    """All entries of one ledger."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
+    def __init__(self, clock: Clock, board: WakeupBoard) -> None:
+        self._clock = clock
+        self._board = board
         self.lanes: dict[Address, Lane] = {}
         self.entries: dict[SubmissionId, Entry] = {}
-        self.keys: dict[tuple[Principal, str], Entry] = {}
-        self.last = 0
-        self.fenced = 0
-        self.next_at: Instant | None = None
+        self.last = SequenceNumber(0)
+        self._keys: dict[tuple[Principal, str], Entry] = {}
         self._sequences: list[int] = []
         self._in_order: dict[int, Entry] = {}
-        self._due: list[tuple[Instant, int, SubmissionId, int]] = []
+        self._due: list[_Note] = []
+        self._versions: dict[Address, int] = {}
+
+    @property
+    def now(self) -> Instant:
+        """See `Book.now`."""
+        return self._clock.now()
+
+    def by_id(self, submission: SubmissionId) -> Entry | None:
+        """See `Book.by_id`."""
+        return self.entries.get(submission)
+
+    def by_key(self, principal: Principal, key: str) -> Entry | None:
+        """See `Book.by_key`."""
+        return self._keys.get((principal, key))
 
     def lane(self, address: Address) -> Lane:
-        """The lane of a conversation, made if it is not there."""
+        """See `Book.lane`."""
         found = self.lanes.get(address)
         if found is None:
             found = self.lanes[address] = Lane(address=address)
         return found
 
     def add(self, entry: Entry) -> None:
-        """Enter a submission."""
+        """See `Book.add`."""
         standing = entry.standing
-        self.last = max(self.last, standing.sequence)
+        self.last = SequenceNumber(max(self.last, standing.sequence))
         self.entries[entry.id] = entry
-        self.keys[standing.submission.principal, standing.submission.key] = entry
+        self._keys[standing.submission.principal, standing.submission.key] = entry
         self._sequences.append(standing.sequence)
         self._in_order[standing.sequence] = entry
         lane = self.lane(standing.submission.address)
         if standing.status != "settled":
             lane.entries[entry.id] = entry
-        self.moved(lane)
+        self._note(lane)
 
-    def change(self, entry: Entry, **changes: Any) -> Standing:
-        """Move an entry on. A new status begins now."""
-        if changes.get("status", entry.standing.status) != entry.standing.status:
-            entry.since = self.clock.now()
-        entry.standing = attrs.evolve(entry.standing, **changes)
-        lane = self.lane(entry.standing.submission.address)
-        if entry.standing.status == "settled":
+    def keep(self, entry: Entry) -> None:
+        """See `Book.keep`: it is the entry itself that is kept."""
+
+    def replace(self, entry: Entry, standing: Standing) -> None:
+        """See `Book.replace`."""
+        entry.standing = standing
+        lane = self.lane(standing.submission.address)
+        if standing.status == "settled":
             lane.entries.pop(entry.id, None)
-        self.moved(lane)
-        return entry.standing
+        self._note(lane)
 
-    def moved(self, lane: Lane) -> None:
-        """Something about the lane's head may have changed: note anew from when it can be claimed."""
-        lane.version += 1
-        head = lane.head
-        due = None if head is None else head.due
-        if head is not None and due is not None:
-            heapq.heappush(self._due, (due, head.standing.sequence, head.id, lane.version))
+    def raise_epoch(self, lane: Lane, epoch: Epoch) -> None:
+        """See `Book.raise_epoch`."""
+        lane.epoch = epoch
 
-    def claimable(self) -> Iterator[Entry]:
-        """The heads that can be claimed now, longest first. Whoever takes one moves it on; the others stay noted.
+    def wake(self, topic: Topic) -> None:
+        """See `Book.wake`: nothing waits for a commit here."""
+        self._board.wake(topic)
 
-        Once all were seen, `next_at` tells when time alone will make another one claimable.
-        """
-        now, passed = self.clock.now(), list[tuple[Instant, int, SubmissionId, int]]()
+    def claimable(self, agents: frozenset[AgentId] | None) -> Entry | Instant | None:
+        """See `Book.claimable`. Takes time with the heads that are due and meant for others."""
+        now, passed = self.now, list[_Note]()
         try:
-            while self._due and self._due[0][0] <= now:
+            while self._due and self._due[0].due <= now:
                 note = heapq.heappop(self._due)
                 if not self._stands(note):
                     continue
                 passed.append(note)
-                yield self.entries[note[2]]
-            self._drop_stale()
-            self.next_at = self._due[0][0] if self._due else None
+                entry = self.entries[note.submission]
+                if agents is None or entry.standing.submission.agent in agents:
+                    return entry
+            while self._due and not self._stands(self._due[0]):
+                heapq.heappop(self._due)
+            return self._due[0].due if self._due else None
         finally:
             for note in passed:
-                if self._stands(note):
-                    heapq.heappush(self._due, note)
-
-    def _drop_stale(self) -> None:
-        while self._due and not self._stands(self._due[0]):
-            heapq.heappop(self._due)
-
-    def find(self, tenant: TenantId, submission: SubmissionId) -> Entry:
-        """A tenant's entry. Raises `UnknownSubmission`."""
-        entry = self.entries.get(submission)
-        if entry is None or entry.standing.submission.address.tenant != tenant:
-            raise UnknownSubmission(submission=submission)
-        return entry
-
-    def owned(self, claim: Claim) -> Entry:
-        """The entry that a claim owns. Raises `ClaimLost`."""
-        entry = self.entries.get(claim.submission.id)
-        if entry is None or entry.standing.status != "claimed" or entry.standing.epoch != claim.epoch:
-            self.fenced += 1
-            raise ClaimLost(submission=claim.submission.id, epoch=claim.epoch)
-        return entry
+                heapq.heappush(self._due, note)
 
     def behind(self, after: SequenceNumber) -> Iterator[Entry]:
         """All entries behind a place, in admission order."""
@@ -180,32 +124,26 @@ class Book:
         gone = [each for each in self.entries.values() if each.standing.submission.address == address]
         for entry in gone:
             del self.entries[entry.id]
-            del self.keys[entry.standing.submission.principal, entry.standing.submission.key]
+            del self._keys[entry.standing.submission.principal, entry.standing.submission.key]
             del self._in_order[entry.standing.sequence]
             self._sequences.remove(entry.standing.sequence)
+        self._versions.pop(address, None)
         return self.lanes.pop(address, None) is not None or bool(gone)
-
-    def signals(self, entry: Entry) -> Signals:
-        """What waits for the run of a claimed entry."""
-        untaken, lane = entry.untaken, self.lane(entry.standing.submission.address)
-        return Signals(
-            abort_wanted=any(isinstance(each.command.act, Abort) for each in untaken),
-            input_pending=bool(untaken)
-            or any(
-                each.standing.status == "ready" and each.standing.submission.kind != "run"
-                for each in lane.entries.values()
-            ),
-        )
 
     def signals_of(self, address: Address) -> Signals:
         """What waits for whoever owns a conversation."""
         lane = self.lanes.get(address)
         active = None if lane is None else lane.active
-        return Signals() if active is None else self.signals(active)
+        return NO_SIGNALS if lane is None or active is None else lane.signals(active)
 
-    def _stands(self, note: tuple[Instant, int, SubmissionId, int]) -> bool:
-        entry = self.entries.get(note[2])
-        if entry is None:
-            return False
-        lane = self.lanes.get(entry.standing.submission.address)
-        return lane is not None and lane.version == note[3]
+    def _note(self, lane: Lane) -> None:
+        # Something about the lane's head may have changed: what was noted before is void.
+        version = self._versions[lane.address] = self._versions.get(lane.address, 0) + 1
+        head = lane.head
+        if head is not None and head.due is not None:
+            note = _Note(due=head.due, sequence=head.standing.sequence, submission=head.id, version=version)
+            heapq.heappush(self._due, note)
+
+    def _stands(self, note: _Note) -> bool:
+        entry = self.entries.get(note.submission)
+        return entry is not None and self._versions.get(entry.standing.submission.address) == note.version

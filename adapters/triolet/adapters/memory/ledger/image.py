@@ -11,10 +11,11 @@ from typing import Final
 
 import attrs
 
-from triolet.adapters.memory.ledger.book import Book, Entry
+from triolet.adapters.ledger_rules.book import Entry
+from triolet.adapters.memory.ledger.book import MemoryBook
 from triolet.ports.conversation_store import Address
 from triolet.ports.errors import InvalidJson, InvalidValue
-from triolet.ports.identity import CallId, Epoch, Instant
+from triolet.ports.identity import CallId, Epoch, Instant, SequenceNumber
 from triolet.ports.ledger import CorruptLedger, Kept, Standing
 from triolet.ports.outcomes import Outcome
 from triolet.ports.schema import codec_for
@@ -53,7 +54,7 @@ class _Image:
     last: int
 
 
-def write_book(book: Book) -> bytes:
+def write_book(book: MemoryBook) -> bytes:
     """Everything that is kept, settled work included."""
     image = _Image(
         entries=tuple(_row(entry) for entry in book.entries.values()),
@@ -64,7 +65,7 @@ def write_book(book: Book) -> bytes:
     return content + hashlib.sha256(content).digest()
 
 
-def fill_book(book: Book, image: bytes) -> None:
+def fill_book(book: MemoryBook, image: bytes) -> None:
     """Enter everything that `image` holds into an empty book. Raises `CorruptLedger`."""
     content, seal = image[:-_SEAL_BYTES], image[-_SEAL_BYTES:]
     if not content.startswith(_MAGIC):
@@ -79,7 +80,7 @@ def fill_book(book: Book, image: bytes) -> None:
         raise CorruptLedger(problem="it does not read as its schema says") from error
     for lane in read.lanes:
         book.lane(lane.address).epoch = lane.epoch
-    book.last = read.last
+    book.last = SequenceNumber(read.last)
 
 
 def _row(entry: Entry) -> _Entry:

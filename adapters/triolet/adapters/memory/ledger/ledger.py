@@ -1,24 +1,23 @@
 """MemoryLedger: accepted work in this process's memory, as strict as a database would be.
 
-Decides nothing but what belongs together; the transitions are in `telling` and `owning`. What it leaves out is
-outliving the process: `save` and `load` carry it across by hand. (STORE-013)
+Decides nothing but what belongs together; the transitions are those of `triolet.adapters.ledger_rules`. What it leaves
+out is outliving the process: `save` and `load` carry it across by hand. (STORE-013)
 """
 
 from typing import Self
 
 from triolet.adapters.memory.conversations import MemoryConversations
 from triolet.adapters.memory.inbox import InvalidBound
-from triolet.adapters.memory.ledger.book import Book
+from triolet.adapters.memory.ledger.book import MemoryBook
 from triolet.adapters.memory.ledger.image import fill_book, write_book
-from triolet.adapters.memory.ledger.owning import WorkerVerbs
 from triolet.adapters.memory.ledger.shared import MemoryShared
-from triolet.adapters.memory.ledger.telling import ClientVerbs
+from triolet.adapters.memory.ledger.verbs import WorkerVerbs
 from triolet.adapters.memory.ledger.waking import WakeupBoard
 from triolet.ports.ledger import WAITING_LIMIT
 from triolet.ports.sources import Clock
 
 
-class MemoryLedger(ClientVerbs, WorkerVerbs, WakeupBoard):
+class MemoryLedger(WorkerVerbs, WakeupBoard):
     """Every part of the `Ledger` port. `waiting_limit` bounds the unsettled submissions of one conversation.
 
     Leases and retries are measured on `clock`. With `conversations`, the combined verbs work on both at once, and each
@@ -38,20 +37,18 @@ class MemoryLedger(ClientVerbs, WorkerVerbs, WakeupBoard):
         if waiting_limit < 1:
             raise InvalidBound(name="waiting_limit", value=waiting_limit)
         WakeupBoard.__init__(self)
-        book = Book(clock)
-        ClientVerbs.__init__(self, book, self, waiting_limit)
-        WorkerVerbs.__init__(self, book, self)
-        self.shared = None if conversations is None else MemoryShared(self, self, conversations)
+        WorkerVerbs.__init__(self, MemoryBook(clock, self), waiting_limit)
+        self.shared = None if conversations is None else MemoryShared(self, conversations)
         if conversations is not None:
-            conversations.signal_by(book.signals_of)
+            conversations.signal_by(self.book.signals_of)
 
     def save(self) -> bytes:
         """The whole ledger as bytes."""
-        return write_book(self._book)
+        return write_book(self.book)
 
     @classmethod
     def load(cls, image: bytes, clock: Clock, *, conversations: MemoryConversations | None = None) -> Self:
         """The ledger that `save` wrote. Raises `CorruptLedger` unless it is whole, and of this version."""
         ledger = cls(clock, conversations=conversations)
-        fill_book(ledger._book, image)
+        fill_book(ledger.book, image)
         return ledger

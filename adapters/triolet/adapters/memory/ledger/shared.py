@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import trio
 
+from triolet.adapters.ledger_rules import ending, owning
 from triolet.adapters.memory.conversations import MemoryConversations
-from triolet.adapters.memory.ledger.owning import WorkerVerbs
-from triolet.adapters.memory.ledger.telling import ClientVerbs
+from triolet.adapters.memory.ledger.verbs import WorkerVerbs
 from triolet.ports.batch import Batch, encode_batch
 from triolet.ports.conversation_store import (
     Appended,
@@ -27,25 +27,24 @@ from triolet.ports.records import RunSettled
 class MemoryShared:
     """See `SharedVerbs`."""
 
-    def __init__(self, clients: ClientVerbs, workers: WorkerVerbs, conversations: MemoryConversations) -> None:
-        self._clients = clients
-        self._workers = workers
+    def __init__(self, ledger: WorkerVerbs, conversations: MemoryConversations) -> None:
+        self._ledger = ledger
         self._conversations = conversations
 
     async def submit(self, submission: Submission, first: Batch) -> Standing:
         """See `SharedVerbs.submit`."""
         encode_batch(first)
-        admitted = await self._clients.admit(submission)
+        admitted = await self._ledger.admit(submission)
         with suppress(ConversationExists):
             await self._conversations.create(submission.address, first)
-        return await self._clients.mark_ready(submission.address.tenant, admitted.submission.id)
+        return await self._ledger.mark_ready(submission.address.tenant, admitted.submission.id)
 
     async def claim_writer(
         self, worker: str, *, agents: frozenset[AgentId] | None, lease_seconds: float
     ) -> tuple[Claim, Writer | None] | Idle:
         """See `SharedVerbs.claim_writer`."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        claim = self._workers.claim_above(worker, agents, lease_seconds, self._conversations.epoch_of)
+        claim = owning.claim(self._ledger.book, worker, agents, lease_seconds, self._conversations.epoch_of)
         if isinstance(claim, Idle):
             return claim
         try:
@@ -58,10 +57,10 @@ class MemoryShared:
     ) -> Appended:
         """See `SharedVerbs.settle`."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        if self._workers.ended(claim, settled) is not None:
+        if ending.ended(self._ledger.book, claim, settled) is not None:
             known = self._conversations.tail_behind(writer.address, batch)
             if known is not None:
                 return Appended(tail=known, replayed=True)
         appended = await self._conversations.append(writer, batch, expected=expected)
-        self._workers.end(claim, settled)
+        ending.end(self._ledger.book, claim, settled)
         return appended
