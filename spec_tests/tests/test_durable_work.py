@@ -30,7 +30,7 @@ from triolet.kernel import (
 from triolet.kernel.durable.workers import InvalidWorkers
 from triolet.ports.errors import BrokenText, InvalidValue
 from triolet.ports.identity import Instant, Principal, TenantId
-from triolet.ports.ledger import KeyReused, NoActiveRun, UnknownSubmission
+from triolet.ports.ledger import KeyReused, NoActiveRun, UnknownSubmission, run_of
 from triolet.ports.records import AbortRequested, InputTaken, RunSettled, RunStarted
 
 AGENT = talker(policy=policy())
@@ -54,7 +54,7 @@ async def test_dur_001_a_receipt_is_for_what_is_durable_and_ready(
             result = await kernel.settlement(receipt)
     assert isinstance(result, Completed)
     assert result.output == "all done"
-    assert result.run == receipt.submission
+    assert result.run == run_of(receipt.submission)
 
 
 async def test_a_key_stands_for_one_piece_of_work_of_one_principal(

@@ -11,6 +11,7 @@ from triolet.adapters.memory.conversations import MemoryConversations
 from triolet.adapters.memory.inbox import InboxFull, MemoryInbox
 from triolet.adapters.memory.inputs import MemoryInputs
 from triolet.adapters.memory.ledger import MemoryLedger
+from triolet.adapters.memory.sessions import MemorySessions
 from triolet.ports.admission import InputQueue
 from triolet.ports.approval import Approval
 from triolet.ports.artifact_store import ArtifactStore
@@ -40,6 +41,7 @@ __all__ = [
     "MemoryInbox",
     "MemoryInputs",
     "MemoryLedger",
+    "MemorySessions",
     "Overrides",
     "in_memory",
 ]

@@ -1,6 +1,6 @@
 """The memory ledger's book: every entry, found by identity, by key, in admission order, and by when it can be claimed.
 
-Decides how entries are found. It checks no transition: those are the rules' (`triolet.adapters.ledger_rules`).
+Decides how entries are found. It checks no transition: those are the rules' (`triolet.adapters.store_rules`).
 """
 
 import heapq
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from triolet.adapters.ledger_rules.book import Entry, Lane
-from triolet.adapters.memory.ledger.waking import WakeupBoard
+from triolet.adapters.store_rules.book import Entry, Lane
+from triolet.adapters.store_rules.waking import WakeupBoard
 from triolet.ports.conversation_store import NO_SIGNALS, Address, Signals
 from triolet.ports.identity import AgentId, Epoch, Instant, Principal, SequenceNumber, SubmissionId
 from triolet.ports.ledger import Standing

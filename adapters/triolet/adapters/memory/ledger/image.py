@@ -11,8 +11,8 @@ from typing import Final
 
 import attrs
 
-from triolet.adapters.ledger_rules.book import Entry
 from triolet.adapters.memory.ledger.book import MemoryBook
+from triolet.adapters.store_rules.book import Entry
 from triolet.ports.conversation_store import Address
 from triolet.ports.errors import InvalidJson, InvalidValue
 from triolet.ports.identity import CallId, Epoch, Instant, SequenceNumber

@@ -1,6 +1,6 @@
 """MemoryLedger: accepted work in this process's memory, as strict as a database would be.
 
-Decides nothing but what belongs together; the transitions are those of `triolet.adapters.ledger_rules`. What it leaves
+Decides nothing but what belongs together; the transitions are those of `triolet.adapters.store_rules`. What it leaves
 out is outliving the process: `save` and `load` carry it across by hand. (STORE-013)
 """
 
@@ -12,7 +12,7 @@ from triolet.adapters.memory.ledger.book import MemoryBook
 from triolet.adapters.memory.ledger.image import fill_book, write_book
 from triolet.adapters.memory.ledger.shared import MemoryShared
 from triolet.adapters.memory.ledger.verbs import WorkerVerbs
-from triolet.adapters.memory.ledger.waking import WakeupBoard
+from triolet.adapters.store_rules.waking import WakeupBoard
 from triolet.ports.ledger import WAITING_LIMIT
 from triolet.ports.sources import Clock
 

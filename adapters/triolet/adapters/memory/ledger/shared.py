@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import trio
 
-from triolet.adapters.ledger_rules import ending, owning
 from triolet.adapters.memory.conversations import MemoryConversations
 from triolet.adapters.memory.ledger.verbs import WorkerVerbs
+from triolet.adapters.store_rules import ending, owning
 from triolet.ports.batch import Batch, encode_batch
 from triolet.ports.conversation_store import (
     Appended,

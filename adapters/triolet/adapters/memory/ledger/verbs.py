@@ -8,8 +8,8 @@ from collections import Counter
 
 import trio
 
-from triolet.adapters.ledger_rules import ending, owning, telling
 from triolet.adapters.memory.ledger.book import MemoryBook
+from triolet.adapters.store_rules import ending, owning, telling
 from triolet.ports.admission import InputKind
 from triolet.ports.conversation_store import Address, check_limit
 from triolet.ports.errors import InvalidValue

@@ -4,7 +4,7 @@ Decides the transitions that clients and operators cause. Each function is one v
 raises, it raises before it has changed anything. (DUR-001, DUR-004, STEER-001, APPR-005, DUR-012)
 """
 
-from triolet.adapters.ledger_rules.book import Book, Entry, move
+from triolet.adapters.store_rules.book import Book, Entry, move
 from triolet.ports.admission import QueueFull
 from triolet.ports.errors import InvalidValue
 from triolet.ports.identity import SequenceNumber, SubmissionId, TenantId

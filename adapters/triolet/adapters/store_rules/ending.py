@@ -4,8 +4,8 @@ Decides the transitions under a claim. Each function is one verb of the port, on
 before it has changed anything. (DUR-002, DUR-011, DUR-016)
 """
 
-from triolet.adapters.ledger_rules.book import Book, move
-from triolet.adapters.ledger_rules.owning import owned
+from triolet.adapters.store_rules.book import Book, move
+from triolet.adapters.store_rules.owning import owned
 from triolet.ports.admission import InputKind
 from triolet.ports.identity import SubmissionId
 from triolet.ports.ledger import Claim, OtherEnding, Settlement, Submission, run_of

@@ -9,8 +9,8 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
-from triolet.adapters.ledger_rules.book import Book, Entry, move
-from triolet.adapters.ledger_rules.telling import is_about
+from triolet.adapters.store_rules.book import Book, Entry, move
+from triolet.adapters.store_rules.telling import is_about
 from triolet.ports.conversation_store import Address
 from triolet.ports.errors import InvalidValue
 from triolet.ports.identity import AgentId, CallId, Epoch, Instant, after
