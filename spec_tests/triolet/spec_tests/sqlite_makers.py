@@ -1,3 +1,6 @@
+# pyright: reportUnknownMemberType=false
+# apsw's stubs leave the types of bindings open.
+
 """Makers for the SQLite adapters; they need the `sqlite` extra.
 
 Decides nothing. ``triolet certify triolet.spec_tests.sqlite_makers:sqlite_conversations --port conversation-store``

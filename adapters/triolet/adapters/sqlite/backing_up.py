@@ -1,3 +1,6 @@
+# pyright: reportUnknownMemberType=false
+# apsw's stubs leave the types of bindings open.
+
 """Backing up a file that is in use.
 
 Decides that a backup is of one moment and appears whole: it is made beside its place, made to last, and then renamed.

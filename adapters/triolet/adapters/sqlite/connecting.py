@@ -1,3 +1,6 @@
+# pyright: reportUnknownMemberType=false
+# apsw's stubs leave the types of bindings open.
+
 """Connections to one file: opened, checked, and set as the store needs them.
 
 Decides the order of the settings, that a file of somebody else's is not touched, and how long another process's lock is

@@ -1,3 +1,6 @@
+# pyright: reportUnknownMemberType=false
+# apsw's stubs leave the types of bindings open.
+
 """Readers: a few connections that only read, each used by one thread at a time.
 
 Decides that a read is a short transaction of its own, that it sees everything acknowledged before it began (STORE-003),

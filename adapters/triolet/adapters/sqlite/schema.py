@@ -1,3 +1,6 @@
+# pyright: reportUnknownMemberType=false
+# apsw's stubs leave the types of bindings open.
+
 """The tables, and which files are stores.
 
 Decides the schema and its version, and tells apart a new file, a store of this version, a store of another one and

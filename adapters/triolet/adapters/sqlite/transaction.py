@@ -1,3 +1,6 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# apsw's stubs leave the types of bindings open.
+
 """A transaction: the statements that a unit of work makes on one connection, and whom it will wake.
 
 Decides nothing about beginning and ending; `writer` and `readers` do that. Units of work are plain functions that take

@@ -1,3 +1,6 @@
+# pyright: reportUnknownMemberType=false
+# apsw's stubs leave the types of bindings open.
+
 """The writer: one thread, one connection, and as many operations in one commit as happen to wait for it.
 
 Decides what shares a commit, that each operation is undone by itself if it raises, and what a cancelled caller knows.
