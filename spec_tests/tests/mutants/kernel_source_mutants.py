@@ -1,5 +1,6 @@
 """Wrong kernels: whose tools are offered, when they change, and what is on record of it."""
 
+import itertools
 from typing import Any
 
 from tests.mutants.mutant import Mutant, Patches, always, kernel_mutant
@@ -47,15 +48,15 @@ def never_looks_again(patches: Patches) -> None:
 @kernel_mutant("CAP-009")
 def offers_in_any_order(patches: Patches) -> None:
     """Tools are offered in another order each time."""
+    turns = itertools.count()
 
     def composed(original: Any) -> Any:
         def turned(self: Any) -> Any:
             from triolet.kernel import Toolkit
 
             seen = original(self)
-            self._odd = not getattr(self, "_odd", False)
             tools = [*self.toolkit]
-            self.toolkit = Toolkit(reversed(tools) if self._odd else tools)
+            self.toolkit = Toolkit(tools if next(turns) % 2 else reversed(tools))
             return seen
 
         return turned
