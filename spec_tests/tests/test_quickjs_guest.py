@@ -16,8 +16,8 @@ from tests.mutants.executor_mutants import in_node
 from triolet.adapters.quickjs_guest import engine, stack_room
 from triolet.adapters.quickjs_guest.engine import GuestMissing, compiled_guest, guest_path
 from triolet.adapters.quickjs_guest.framing import MAX_MESSAGE, BadMessage, framed, length_of, message_of
-from triolet.adapters.quickjs_guest.guest import Guest, prepared_realm
-from triolet.adapters.quickjs_guest.realm import written_parts
+from triolet.adapters.quickjs_guest.guest import Guest
+from triolet.adapters.quickjs_guest.realm import KEPT, Realms, written_parts
 from triolet.adapters.quickjs_guest.stack_room import ROOM_PAGES, UnknownModule, with_room
 from triolet.adapters.quickjs_guest.steps import Settings, Step
 from triolet.adapters.quickjs_wasm import open_quickjs_wasm
@@ -50,14 +50,41 @@ def test_a_copied_realm_is_a_whole_guest() -> None:
         "async () => [Math.random(), Date.now(), Object.getOwnPropertyNames(globalThis).length, typeof globalThis.left]"
     )
     settings = Settings(source, {"files": ["read"]}, 32 << 20, 1_000, 10_000)
-    realm = prepared_realm(compiled_guest().path)
-    leaving = Guest(compiled_guest().path, settings._replace(source="async () => { globalThis.left = 1 }"), realm)
+    realms = Realms(Guest(compiled_guest().path, settings).prepare())
+    first = realms.of(settings)
+    leaving = Guest(compiled_guest().path, settings._replace(source="async () => { globalThis.left = 1 }"), realms)
     assert leaving.start() == Step("returned", "null")
-    copied, again, fresh = (Guest(compiled_guest().path, settings, each) for each in (realm, realm, None))
+    realm = realms.of(settings)
+    assert first.bridge is None
+    assert realm.bridge is not None, "the bridge is opened once for the same namespaces"
+    copied, again, fresh = (Guest(compiled_guest().path, settings, each) for each in (realms, realms, None))
     said = fresh.start()
     assert said.kind == "returned"
     assert copied.start() == again.start() == said
     assert sum(len(data) for _, data in realm.parts) < 512 * 1024
+
+
+def test_a_realm_is_for_its_namespaces_and_bound_alone() -> None:
+    """Other names, or another room for logs, get a bridge of their own; the longest unused realm goes."""
+    path = compiled_guest().path
+    realms = Realms(Guest(path, Settings("", {}, 32 << 20, 0, 10_000)).prepare())
+    source = "async () => { console.log('a long line'); return Object.keys(globalThis.files ?? globalThis.mail) }"
+    for namespaces, room in (
+        ({"files": ["read"]}, 1_000),
+        ({"mail": ["send", "read"]}, 1_000),
+        ({"files": ["read"]}, 4),
+    ):
+        settings = Settings(source, namespaces, 32 << 20, room, 10_000)
+        first, copy, fresh = (Guest(path, settings, each) for each in (realms, realms, None))
+        assert first.start() == copy.start() == fresh.start()
+        assert first.logs() == copy.logs() == fresh.logs()
+        for each in (first, copy, fresh):
+            each.close()
+    settings = Settings(source, {}, 32 << 20, 0, 10_000)
+    plain = realms.of(settings)
+    for room in range(KEPT):
+        realms.keep(settings._replace(output_bytes=room), plain)
+    assert realms.of(Settings(source, {"files": ["read"]}, 32 << 20, 4, 10_000)).bridge is None
 
 
 def test_what_is_written_is_found_wherever_it_is() -> None:

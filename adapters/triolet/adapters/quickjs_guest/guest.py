@@ -5,7 +5,6 @@ is synchronous and belongs to one thread at a time; whoever drives it interrupts
 trusts nothing that the guest says: lengths are checked before anything is copied.
 """
 
-import json
 import struct
 import threading
 from collections.abc import Callable
@@ -16,7 +15,7 @@ import wasmtime
 from triolet.adapters.quickjs_guest.calling import Exports
 from triolet.adapters.quickjs_guest.engine import new_engine
 from triolet.adapters.quickjs_guest.prelude import PRELUDE
-from triolet.adapters.quickjs_guest.realm import Realm, written_parts
+from triolet.adapters.quickjs_guest.realm import Bridge, Realm, Realms, written_parts
 from triolet.adapters.quickjs_guest.steps import Settings, Step
 from triolet.adapters.quickjs_guest.wasi import refusals
 
@@ -53,20 +52,15 @@ class _Unreadable(Exception):
 class Guest:
     """A realm with one program. Not safe for two threads at once."""
 
-    def __init__(self, compiled: str, settings: Settings, realm: Realm | None = None) -> None:
+    def __init__(self, compiled: str, settings: Settings, realms: Realms | None = None) -> None:
         self.engine = new_engine()
         self._settings = settings
         self._compiled = compiled
-        self._log_at = -1
         self._promise = _UNDEFINED
         self._store: Any = None
-        self._realm = realm
+        self._realms = realms
+        self._bridge: Bridge | None = None
         self._interrupted = False
-
-    @property
-    def realm(self) -> Realm | None:
-        """The realm that this guest began as."""
-        return self._realm
 
     def start(self) -> Step:
         """Set the realm up, evaluate the program, and drive it to its first rest."""
@@ -80,7 +74,7 @@ class Guest:
             if _tag(said) == _EXCEPTION:
                 return Step("memory")
             arguments = (self._int(call), self._int(int(good)), said)
-            if _tag(self._invoke(self._bridge["settle"], *arguments)) == _EXCEPTION:
+            if _tag(self._invoke(self._opened.settle, *arguments)) == _EXCEPTION:
                 return self._thrown(self._exception())
             return self._drive()
 
@@ -88,14 +82,15 @@ class Guest:
 
     def logs(self) -> tuple[str, int]:
         """What the program logged, also after it was stopped, and how many characters did not fit."""
-        if self._log_at < 0:
+        at = -1 if self._bridge is None else self._bridge.log_at
+        if at < 0:
             return "", 0
         try:
-            head = self._read(self._log_at, 8)
+            head = self._read(at, 8)
             used, dropped = struct.unpack("<II", head)
             if used > self._settings.output_bytes:
                 raise _Unreadable
-            return self._read(self._log_at + 8, used).decode("utf-8", "replace"), dropped
+            return self._read(at + 8, used).decode("utf-8", "replace"), dropped
         except _Unreadable:
             return "", 0
 
@@ -132,7 +127,35 @@ class Guest:
         except (wasmtime.WasmtimeError, _Unreadable, RuntimeError) as error:
             return Step("broken", type(error).__name__)
 
+    def prepare(self) -> Realm:
+        """Set a realm up in which nothing has run, not even a bridge opened. Instead of `start`."""
+        self._assemble()
+        return self._prepared()
+
+    @property
+    def _opened(self) -> Bridge:
+        if self._bridge is None:
+            raise AssertionError("the bridge is open before a program runs")
+        return self._bridge
+
     def _start(self) -> Step:
+        self._assemble()
+        if self._realms is None:
+            realm = self._prepared()
+        else:
+            realm = self._realms.of(self._settings)
+            self._become(realm)
+        self._runtime, self._context, self._scratch = realm[:3]
+        held = self._memory.size(self._store) * _PAGE
+        self._f("JS_SetMemoryLimit", self._runtime, max(_PAGE, self._settings.memory_bytes - held))
+        self._bridge = realm.bridge or self._open_bridge(realm.make)
+        if self._bridge is None:
+            return Step("memory")
+        if self._realms is not None and realm.bridge is None:
+            self._realms.keep(self._settings, self._as_it_is(realm.make, self._bridge))
+        return self._evaluate()
+
+    def _assemble(self) -> None:
         self._store = store = wasmtime.Store(self.engine)
         store.set_limits(memory_size=self._settings.memory_bytes, instances=1, tables=4, memories=1)
         self._arm()
@@ -141,27 +164,22 @@ class Guest:
             instance = wasmtime.Instance(store, module, refusals(store, module))
         self._exports = Exports(store, instance)
         self._memory = self._exports.memory()
-        if self._realm is None:
-            self._realm = self._prepared()
-        else:
-            self._become(self._realm)
-        self._runtime, self._context, self._scratch = self._realm[:3]
-        held = self._memory.size(store) * _PAGE
-        self._f("JS_SetMemoryLimit", self._runtime, max(_PAGE, self._settings.memory_bytes - held))
-        return self._open_bridge(self._realm.make) or self._evaluate()
 
     def _prepared(self) -> Realm:
         self._f("_initialize")
-        runtime = self._f("JS_NewRuntime")
-        self._context = self._f("JS_NewContext", runtime)
+        self._runtime = self._f("JS_NewRuntime")
+        self._context = self._f("JS_NewContext", self._runtime)
         # An argument vector of up to three values, and places for lengths.
         self._scratch = self._allocate(64)
         make = self._eval(PRELUDE, "bridge", 0)
         if not self._context or _tag(make) == _EXCEPTION:
             raise _Unreadable
+        return self._as_it_is(make, None)
+
+    def _as_it_is(self, make: int, bridge: Bridge | None) -> Realm:
         pages = self._memory.size(self._store)
         parts = written_parts(self._read(0, pages * _PAGE))
-        return Realm(runtime, self._context, self._scratch, make, pages, parts)
+        return Realm(self._runtime, self._context, self._scratch, make, pages, parts, bridge)
 
     def _become(self, realm: Realm) -> None:
         missing = realm.pages - self._memory.size(self._store)
@@ -170,16 +188,15 @@ class Guest:
         for at, data in realm.parts:
             self._memory.write(self._store, data, at)
 
-    def _open_bridge(self, make: int) -> Step | None:
-        manifest = self._parsed(json.dumps(self._settings.namespaces))
-        bridge = self._invoke(make, manifest, self._int(self._settings.output_bytes))
-        if _tag(bridge) == _EXCEPTION:
-            return Step("memory")
-        self._bridge = {name: self._property(bridge, name) for name in ("take", "settle", "finish", "describe")}
-        log = self._property(bridge, "log")
+    def _open_bridge(self, make: int) -> Bridge | None:
+        """The bridge for these settings; None where the program's memory does not suffice for it."""
+        manifest = self._parsed(self._settings.manifest)
+        made = self._invoke(make, manifest, self._int(self._settings.output_bytes))
+        if _tag(made) == _EXCEPTION:
+            return None
+        take, settle, finish, describe, log = (self._property(made, name) for name in (*Bridge._fields[:4], "log"))
         at = self._f("JS_GetUint8Array", self._context, self._scratch, log)
-        self._log_at = at or -1
-        return None
+        return Bridge(take, settle, finish, describe, at or -1)
 
     def _evaluate(self) -> Step:
         # The source is one expression if it is one in two kinds of brackets.
@@ -215,7 +232,7 @@ class Guest:
         value = self._f("JS_PromiseResult", self._context, self._promise)
         if state == _REJECTED:
             return self._thrown(value)
-        text = self._invoke(self._bridge["finish"], value)
+        text = self._invoke(self._opened.finish, value)
         if _tag(text) == _EXCEPTION:
             described = self._described(self._exception())
             return Step("memory") if described.startswith(_OUT_OF_MEMORY) else Step("unusable", described)
@@ -223,7 +240,7 @@ class Guest:
         return Step("returned", said) if said else Step("unusable", "a value that has no JSON")
 
     def _wanted(self) -> Step:
-        taken = self._invoke(self._bridge["take"])
+        taken = self._invoke(self._opened.take)
         if _tag(taken) == _EXCEPTION:
             return self._thrown(self._exception())
         said = self._text(taken)
@@ -237,7 +254,7 @@ class Guest:
         return Step("memory") if text.startswith(_OUT_OF_MEMORY) else Step("threw", text)
 
     def _described(self, value: int) -> str:
-        text = self._invoke(self._bridge["describe"], value)
+        text = self._invoke(self._opened.describe, value)
         if _tag(text) == _EXCEPTION:
             self._free(self._exception())
             return _OUT_OF_MEMORY
@@ -327,20 +344,19 @@ class Guest:
         return bytes(self._memory.read(self._store, at, at + size))
 
 
-_REALMS: Final[dict[str, Realm]] = {}
+_REALMS: Final[dict[str, Realms]] = {}
 
 
-def prepared_realm(compiled: str) -> Realm:
-    """The realm that every guest compiled there begins as; made once in a process, before any program ran."""
-    realm = _REALMS.get(compiled)
-    if realm is None:
-        first = Guest(compiled, Settings("async () => 1", {}, 64 << 20, 0, _PAGE))
-        step = first.start()
-        first.close()
-        if step.kind != "returned" or first.realm is None:
-            raise RuntimeError(f"the guest does not start: {step.kind} {step.text[:80]}")
-        realm = _REALMS.setdefault(compiled, first.realm)
-    return realm
+def prepared_realms(compiled: str) -> Realms:
+    """The realms that guests compiled there begin as; prepared once in a process, before any program ran."""
+    realms = _REALMS.get(compiled)
+    if realms is None:
+        first = Guest(compiled, Settings("", {}, 64 << 20, 0, _PAGE))
+        try:
+            realms = _REALMS.setdefault(compiled, Realms(first.prepare()))
+        finally:
+            first.close()
+    return realms
 
 
 def _tag(value: int) -> int:

@@ -3,6 +3,7 @@
 Decides nothing. Everything in a step comes from a program that nobody trusts: whoever gets one checks it.
 """
 
+import json
 from typing import Literal, NamedTuple
 
 StepKind = Literal["call", "returned", "threw", "unsettled", "unusable", "invalid", "cpu", "memory", "stack", "broken"]
@@ -31,3 +32,8 @@ class Settings(NamedTuple):
     memory_bytes: int
     output_bytes: int
     message_bytes: int
+
+    @property
+    def manifest(self) -> str:
+        """The namespaces as the bridge is told of them."""
+        return json.dumps(self.namespaces)

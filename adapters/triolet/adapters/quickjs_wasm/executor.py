@@ -17,7 +17,7 @@ from triolet.adapters.code_pass.quickjs import cannot_keep, compiled_for, implem
 from triolet.adapters.code_pass.scopes import unwrapped
 from triolet.adapters.code_pass.starting import one_of, refuse_unfit
 from triolet.adapters.quickjs_guest.engine import CompiledGuest
-from triolet.adapters.quickjs_guest.guest import Guest, prepared_realm
+from triolet.adapters.quickjs_guest.guest import Guest, prepared_realms
 from triolet.adapters.quickjs_wasm.worker import ThreadWorker
 from triolet.ports.code_executor import (
     CodeExecutionHost,
@@ -34,7 +34,7 @@ class QuickJsWasm:
 
     def __init__(self, compiled: CompiledGuest, passes: int) -> None:
         self._compiled = compiled
-        self._realm = prepared_realm(compiled.path)
+        self._realms = prepared_realms(compiled.path)
         self._passes = trio.CapacityLimiter(passes)
         self._threads = trio.CapacityLimiter(passes)
         self.implementation = implementation(NAME)
@@ -50,7 +50,7 @@ class QuickJsWasm:
             return await self._pass(request, host)
 
     async def _pass(self, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
-        guest = Guest(self._compiled.path, settings_of(request), self._realm)
+        guest = Guest(self._compiled.path, settings_of(request), self._realms)
         worker = ThreadWorker(guest, request.limits.cpu_seconds, self._threads)
         gate = Gate(
             request=request,
@@ -84,5 +84,5 @@ async def open_quickjs_wasm(*, passes: int = 4) -> AsyncGenerator[QuickJsWasm]:
     """
     compiled = await compiled_for(NAME)
     # In a thread as well, so that making the executor finds it there.
-    await trio.to_thread.run_sync(prepared_realm, compiled.path)
+    await trio.to_thread.run_sync(prepared_realms, compiled.path)
     yield QuickJsWasm(compiled, passes)
