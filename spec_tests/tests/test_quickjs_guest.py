@@ -4,7 +4,7 @@ import os
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import trio
 
 from tests.mutants.executor_mutants import in_node
 from triolet.adapters.quickjs_guest import engine, stack_room
+from triolet.adapters.quickjs_guest.cell import Cell, Cells
 from triolet.adapters.quickjs_guest.engine import GuestMissing, compiled_guest, guest_path
 from triolet.adapters.quickjs_guest.framing import MAX_MESSAGE, BadMessage, framed, length_of, message_of
 from triolet.adapters.quickjs_guest.guest import Guest
@@ -31,7 +32,7 @@ from triolet.spec_tests.cases.code_executor.setting import Host
 
 def guest(source: str = "async () => 1", memory: int = 32 << 20) -> Guest:
     settings = Settings(source, {"files": ["read"]}, memory, 1_000, 10_000)
-    return Guest(compiled_guest().path, settings)
+    return Guest(Cell(compiled_guest().path), settings)
 
 
 def test_the_stack_lies_where_no_heap_is() -> None:
@@ -50,24 +51,46 @@ def test_a_copied_realm_is_a_whole_guest() -> None:
         "async () => [Math.random(), Date.now(), Object.getOwnPropertyNames(globalThis).length, typeof globalThis.left]"
     )
     settings = Settings(source, {"files": ["read"]}, 32 << 20, 1_000, 10_000)
-    realms = Realms(Guest(compiled_guest().path, settings).prepare())
+    realms = Realms(Guest(Cell(compiled_guest().path), settings).prepare())
     first = realms.of(settings)
-    leaving = Guest(compiled_guest().path, settings._replace(source="async () => { globalThis.left = 1 }"), realms)
+    leaving = Guest(
+        Cell(compiled_guest().path), settings._replace(source="async () => { globalThis.left = 1 }"), realms
+    )
     assert leaving.start() == Step("returned", "null")
     realm = realms.of(settings)
     assert first.bridge is None
     assert realm.bridge is not None, "the bridge is opened once for the same namespaces"
-    copied, again, fresh = (Guest(compiled_guest().path, settings, each) for each in (realms, realms, None))
+    copied, again, fresh = (Guest(Cell(compiled_guest().path), settings, each) for each in (realms, realms, None))
     said = fresh.start()
     assert said.kind == "returned"
     assert copied.start() == again.start() == said
     assert sum(len(data) for _, data in realm.parts) < 512 * 1024
 
 
+def test_a_cell_serves_one_pass_after_another_and_none_after_an_error() -> None:
+    cells = Cells(compiled_guest().path)
+    with cells.one() as first, cells.one() as beside:
+        assert first is not beside
+    with cells.one() as again:
+        assert again is first
+        leaves = Settings("async () => { globalThis.left = 1 }", {}, 32 << 20, 0, 10_000)
+        looks = leaves._replace(source="async () => typeof globalThis.left")
+        for settings, said in ((leaves, "null"), (looks, '"undefined"')):
+            with closing(Guest(again, settings)) as made:
+                assert made.start() == Step("returned", said)
+                made.interrupt()
+    with pytest.raises(RuntimeError, match="the pass"), cells.one() as spoilt:
+        assert spoilt is first
+        raise RuntimeError("the pass")
+    with cells.one() as left:
+        assert left is beside
+    cells.close()
+
+
 def test_a_realm_is_for_its_namespaces_and_bound_alone() -> None:
     """Other names, or another room for logs, get a bridge of their own; the longest unused realm goes."""
     path = compiled_guest().path
-    realms = Realms(Guest(path, Settings("", {}, 32 << 20, 0, 10_000)).prepare())
+    realms = Realms(Guest(Cell(path), Settings("", {}, 32 << 20, 0, 10_000)).prepare())
     source = "async () => { console.log('a long line'); return Object.keys(globalThis.files ?? globalThis.mail) }"
     for namespaces, room in (
         ({"files": ["read"]}, 1_000),
@@ -75,7 +98,7 @@ def test_a_realm_is_for_its_namespaces_and_bound_alone() -> None:
         ({"files": ["read"]}, 4),
     ):
         settings = Settings(source, namespaces, 32 << 20, room, 10_000)
-        first, copy, fresh = (Guest(path, settings, each) for each in (realms, realms, None))
+        first, copy, fresh = (Guest(Cell(path), settings, each) for each in (realms, realms, None))
         assert first.start() == copy.start() == fresh.start()
         assert first.logs() == copy.logs() == fresh.logs()
         for each in (first, copy, fresh):

@@ -73,15 +73,21 @@ class Exports:
         wide = gives == [_I64]
         make_trap = cast("Callable[[], Any]", ctypes.POINTER(_ffi.wasm_trap_t))
 
+        # One place for a trap serves all calls that meet none.
+        trap = make_trap()
+        by_trap = ctypes.byref(trap)
+
         def bound(*values: int) -> int:
+            nonlocal trap, by_trap
             for place, value in zip(places, values, strict=True):
                 place.i64 = value
-            trap = make_trap()
-            error = call(context, by_reference, arguments, counts[0], results, counts[1], ctypes.byref(trap))
+            error = call(context, by_reference, arguments, counts[0], results, counts[1], by_trap)
             if error:
                 raise _error(error)
             if trap:
-                raise _trap(trap)
+                met, trap = trap, make_trap()
+                by_trap = ctypes.byref(trap)
+                raise _trap(met)
             return int(given.i64 if wide else given.i32) if counts[1] else 0
 
         # The export's handle keeps what the reference points into.

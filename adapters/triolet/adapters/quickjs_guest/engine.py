@@ -47,7 +47,7 @@ def guest_path() -> Path:
 
 
 def new_engine() -> wasmtime.Engine:
-    """An engine of its own for each pass, so that its epoch interrupts nobody else."""
+    """An engine that can be interrupted. Passes side by side have one each, so that an epoch interrupts nobody else."""
     config = wasmtime.Config()
     config.epoch_interruption = True
     config.max_wasm_stack = STACK_BYTES

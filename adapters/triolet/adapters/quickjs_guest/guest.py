@@ -1,23 +1,23 @@
 """One guest: a fresh JavaScript realm in a fresh WebAssembly store, driven until it rests.
 
 Decides how a program is evaluated, how its calls and its value are read out, and what each trap means. Everything here
-is synchronous and belongs to one thread at a time; whoever drives it interrupts it through its engine's epoch. It
+is synchronous and belongs to one thread at a time; whoever drives it interrupts it through its cell's epoch. It
 trusts nothing that the guest says: lengths are checked before anything is copied.
 """
 
 import struct
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, Final
 
 import wasmtime
 
 from triolet.adapters.quickjs_guest.calling import Exports
-from triolet.adapters.quickjs_guest.engine import new_engine
+from triolet.adapters.quickjs_guest.cell import Cell
 from triolet.adapters.quickjs_guest.prelude import PRELUDE
 from triolet.adapters.quickjs_guest.realm import Bridge, Realm, Realms, written_parts
 from triolet.adapters.quickjs_guest.steps import Settings, Step
-from triolet.adapters.quickjs_guest.wasi import refusals
 
 _EXCEPTION: Final = 6
 _UNDEFINED: Final = 3 << 32
@@ -52,10 +52,9 @@ class _Unreadable(Exception):
 class Guest:
     """A realm with one program. Not safe for two threads at once."""
 
-    def __init__(self, compiled: str, settings: Settings, realms: Realms | None = None) -> None:
-        self.engine = new_engine()
+    def __init__(self, cell: Cell, settings: Settings, realms: Realms | None = None) -> None:
+        self._cell = cell
         self._settings = settings
-        self._compiled = compiled
         self._promise = _UNDEFINED
         self._store: Any = None
         self._realms = realms
@@ -97,14 +96,13 @@ class Guest:
     def interrupt(self) -> None:
         """Stop the program, now and whenever it would run again. From any thread."""
         self._interrupted = True
-        self.engine.increment_epoch()
+        self._cell.engine.increment_epoch()
 
     def close(self) -> None:
-        """Give everything back."""
+        """Give everything back but the cell."""
         if self._store is not None:
             with _ASSEMBLY:
                 self._store.close()
-        self.engine.close()
 
     def _arm(self) -> None:
         # First the deadline, then the look: an interruption from between the two is not lost.
@@ -156,12 +154,12 @@ class Guest:
         return self._evaluate()
 
     def _assemble(self) -> None:
-        self._store = store = wasmtime.Store(self.engine)
+        self._store = store = wasmtime.Store(self._cell.engine)
         store.set_limits(memory_size=self._settings.memory_bytes, instances=1, tables=4, memories=1)
         self._arm()
-        module = wasmtime.Module.deserialize_file(self.engine, self._compiled)
+        module, refusals = self._cell.loaded()
         with _ASSEMBLY:
-            instance = wasmtime.Instance(store, module, refusals(store, module))
+            instance = wasmtime.Instance(store, module, refusals.made_in(store))
         self._exports = Exports(store, instance)
         self._memory = self._exports.memory()
 
@@ -351,11 +349,8 @@ def prepared_realms(compiled: str) -> Realms:
     """The realms that guests compiled there begin as; prepared once in a process, before any program ran."""
     realms = _REALMS.get(compiled)
     if realms is None:
-        first = Guest(compiled, Settings("", {}, 64 << 20, 0, _PAGE))
-        try:
+        with closing(Cell(compiled)) as cell, closing(Guest(cell, Settings("", {}, 64 << 20, 0, _PAGE))) as first:
             realms = _REALMS.setdefault(compiled, Realms(first.prepare()))
-        finally:
-            first.close()
     return realms
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, BinaryIO, Final
 
+from triolet.adapters.quickjs_guest.cell import Cell
 from triolet.adapters.quickjs_guest.framing import HEADER, BadMessage, framed, length_of, message_of
 from triolet.adapters.quickjs_guest.guest import Guest
 from triolet.adapters.quickjs_guest.steps import Settings, Step
@@ -29,7 +30,7 @@ def main(guest_descriptor: int) -> None:
         return
     settings = Settings(**order["settings"])
     _hold(settings.memory_bytes, order["cpu_seconds"])
-    guest = Guest(f"/proc/self/fd/{guest_descriptor}", settings)
+    guest = Guest(Cell(f"/proc/self/fd/{guest_descriptor}"), settings)
     _Serving(guest, order["cpu_seconds"]).run()
 
 

@@ -17,18 +17,22 @@ _PREVIEW: Final = "wasi_snapshot_preview1"
 _EMPTY: Final = frozenset({"environ_get", "environ_sizes_get"})
 
 
-def refusals(store: wasmtime.Store, module: wasmtime.Module) -> list[Any]:
-    """The module's imports, in its order. Raises `ValueError` for a module that wants anything but WASI."""
-    answers: list[Any] = []
-    for wanted in module.imports:
-        kind = wanted.type
-        if wanted.module != _PREVIEW or not isinstance(kind, wasmtime.FuncType):
-            raise ValueError(f"this guest wants {wanted.module}.{wanted.name}")
-        if wanted.name == "clock_time_get":
-            answers.append(wasmtime.Func(store, kind, _epoch, access_caller=True))
-        else:
-            answers.append(wasmtime.Func(store, kind, _answer(str(wanted.name))))
-    return answers
+class Refusals:
+    """The answers to what one module imports. Reading its imports costs more than making the answers."""
+
+    def __init__(self, module: wasmtime.Module) -> None:
+        """Raises `ValueError` for a module that wants anything but WASI."""
+        self._wanted: list[tuple[wasmtime.FuncType, Callable[..., int | None], bool]] = []
+        for wanted in module.imports:
+            kind = wanted.type
+            if wanted.module != _PREVIEW or not isinstance(kind, wasmtime.FuncType):
+                raise ValueError(f"this guest wants {wanted.module}.{wanted.name}")
+            is_clock = wanted.name == "clock_time_get"
+            self._wanted.append((kind, _epoch if is_clock else _answer(str(wanted.name)), is_clock))
+
+    def made_in(self, store: wasmtime.Store) -> list[Any]:
+        """The module's imports in this store, in the module's order."""
+        return [wasmtime.Func(store, kind, answer, access_caller=caller) for kind, answer, caller in self._wanted]
 
 
 def _answer(name: str) -> Callable[..., int | None]:

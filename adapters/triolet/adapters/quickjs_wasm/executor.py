@@ -1,7 +1,7 @@
 """The CodeExecutor over WebAssembly in this process.
 
 Decides what it can keep, and how long each resource of a pass lives. WebAssembly is the cage: the guest has its own
-memory, no import that does anything, and an engine of its own that can be interrupted. A flaw in the WebAssembly
+memory, no import that does anything, and an engine to itself that can be interrupted. A flaw in the WebAssembly
 engine itself would end that; `quickjs_wasm_sandboxed` puts a process around it. (CAP-015, SEC-010)
 """
 
@@ -16,6 +16,7 @@ from triolet.adapters.code_pass.gate import Gate
 from triolet.adapters.code_pass.quickjs import cannot_keep, compiled_for, implementation
 from triolet.adapters.code_pass.scopes import unwrapped
 from triolet.adapters.code_pass.starting import one_of, refuse_unfit
+from triolet.adapters.quickjs_guest.cell import Cell, Cells
 from triolet.adapters.quickjs_guest.engine import CompiledGuest
 from triolet.adapters.quickjs_guest.guest import Guest, prepared_realms
 from triolet.adapters.quickjs_wasm.worker import ThreadWorker
@@ -33,7 +34,7 @@ class QuickJsWasm:
     """Programs in this process. Made by `open_quickjs_wasm`."""
 
     def __init__(self, compiled: CompiledGuest, passes: int) -> None:
-        self._compiled = compiled
+        self._cells = Cells(compiled.path)
         self._realms = prepared_realms(compiled.path)
         self._passes = trio.CapacityLimiter(passes)
         self._threads = trio.CapacityLimiter(passes)
@@ -49,8 +50,16 @@ class QuickJsWasm:
         async with one_of(self._passes):
             return await self._pass(request, host)
 
+    def close(self) -> None:
+        """Give back what passes ran in. No pass runs any more."""
+        self._cells.close()
+
     async def _pass(self, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
-        guest = Guest(self._compiled.path, settings_of(request), self._realms)
+        with self._cells.one() as cell:
+            return await self._pass_in(cell, request, host)
+
+    async def _pass_in(self, cell: Cell, request: CodeExecutionRequest, host: CodeExecutionHost) -> CodeExecutionResult:
+        guest = Guest(cell, settings_of(request), self._realms)
         worker = ThreadWorker(guest, request.limits.cpu_seconds, self._threads)
         gate = Gate(
             request=request,
@@ -85,4 +94,8 @@ async def open_quickjs_wasm(*, passes: int = 4) -> AsyncGenerator[QuickJsWasm]:
     compiled = await compiled_for(NAME)
     # In a thread as well, so that making the executor finds it there.
     await trio.to_thread.run_sync(prepared_realms, compiled.path)
-    yield QuickJsWasm(compiled, passes)
+    executor = QuickJsWasm(compiled, passes)
+    try:
+        yield executor
+    finally:
+        executor.close()

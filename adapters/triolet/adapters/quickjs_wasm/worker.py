@@ -1,7 +1,7 @@
 """A guest in this process: in a thread while the program runs, and in none while it waits.
 
 Decides when a running program is interrupted: when its thread's processor time is used up, or when the pass is
-cancelled. Both go through the epoch of the pass's own engine, so that nobody else's program notices.
+cancelled. Both go through the epoch of the pass's cell, so that nobody else's program notices.
 """
 
 import threading
