@@ -3,9 +3,11 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 ARGS ?=
+SECONDS ?= 600
+SEED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test integration mutants sweep bench eval docs check clean
+.PHONY: help venv demo test integration mutants soak sweep bench eval docs check clean
 
 help:
 	@echo "make demo    run an agent on a real folder, with a language model inside this machine"
@@ -15,6 +17,7 @@ help:
 	@echo "make bench   what things cost, beside what they may cost: a line of JSON a row (ARGS='--rows 1,3')"
 	@echo "make eval    how much a summary keeps of what matters, by the model inside this machine (minutes)"
 	@echo "make sweep   cancel work at every await of the kernel, and say how many there are (ARGS=--write pins them)"
+	@echo "make soak    stop workers at random moments, over memory and real files, for a while (SECONDS=600 SEED=...)"
 	@echo "make docs    write the generated files anew: coverage table, certificate schema, vectors"
 	@echo "make check   format, lint, types (mypy, pyright), import layers, code blocks of the docs"
 	@echo "make venv    only set up .venv (the targets above do it by themselves)"
@@ -43,6 +46,11 @@ bench: venv
 
 eval: venv
 	@.venv/bin/python spec_tests/evaluation/compaction_quality.py $(ARGS)
+
+# SECONDS of each kind; a seed that is printed can be given again.
+soak: venv
+	@cd spec_tests && ../.venv/bin/python -W error -m tests.durable_sweep --soak $(SECONDS) $(SEED)
+	@cd spec_tests && ../.venv/bin/python -W error -m tests.sqlite_soak $(SECONDS) $(SEED)
 
 sweep: venv
 	@.venv/bin/python -W error -m tests.await_sweep $(ARGS)

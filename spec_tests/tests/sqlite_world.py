@@ -49,13 +49,24 @@ class SqliteWorld(DurableWorld):
 
 @asynccontextmanager
 async def sqlite_world(
-    folder: Path, *, begun: Moment | None = None, effects: tuple[str, ...] = (), remembers: bool = False
+    folder: Path,
+    *,
+    begun: Moment | None = None,
+    effects: tuple[str, ...] = (),
+    remembers: bool = False,
+    goes_on: "SqliteWorld | None" = None,
 ) -> AsyncGenerator[SqliteWorld]:
-    """A world on a new file, or on what a crash at a moment left of one."""
-    path = await trio.to_thread.run_sync(_file, folder, begun)
-    clock = TrioClock(START if begun is None else begun.at)
+    """A world on a new file, on what a crash at a moment left of one, or on what an earlier world left behind."""
+    path = folder / "store.db"
+    if goes_on is None:
+        await trio.to_thread.run_sync(_make, path, begun)
+    clock = TrioClock(START if begun is None else begun.at) if goes_on is None else goes_on.clock
     outside = Outside() if begun is None else Outside(list(effects), list(begun.bodies), begun.asked)
+    if goes_on is not None:
+        outside = goes_on.outside
     world = SqliteWorld(shared=True, outside=outside, clock=clock, remembers=remembers, folder=folder)
+    if goes_on is not None:
+        world.ids = goes_on.ids
     async with open_sqlite(path, clock=clock, scan_seconds=30) as store:
         world.store = store
         world.conversations = store.conversations  # type: ignore[assignment]
@@ -63,10 +74,8 @@ async def sqlite_world(
         yield world
 
 
-def _file(folder: Path, begun: Moment | None) -> Path:
-    path = folder / "store.db"
-    for each in folder.glob("store.db*"):
+def _make(path: Path, begun: Moment | None) -> None:
+    for each in path.parent.glob(f"{path.name}*"):
         each.unlink()
     if begun is not None:
         path.write_bytes(begun.conversations)
-    return path
