@@ -12,6 +12,7 @@ from triolet.spec_tests import (
     CONVERSATION_STORE,
     KERNEL,
     LANGUAGE_MODEL,
+    LEDGER,
     SANDBOX,
     SECRET_RESOLVER,
     SUITES,
@@ -24,9 +25,11 @@ from triolet.spec_tests import (
     run_case,
 )
 from triolet.spec_tests.cases.record_samples import SAMPLES
+from triolet.spec_tests.ledger_makers import memory_ledger
 
 _SUBJECTS: tuple[tuple[Suite[Any], Maker], ...] = (
     (CONVERSATION_STORE, makers.memory_conversations),
+    (LEDGER, memory_ledger),
     (LANGUAGE_MODEL, makers.scripted_model),
     (ARTIFACT_STORE, makers.file_artifacts),
     (SECRET_RESOLVER, makers.environment_secrets),

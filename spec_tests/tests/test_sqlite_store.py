@@ -33,14 +33,21 @@ from triolet.adapters.sqlite.soundness import is_sound
 from triolet.kernel import Completed, open_kernel
 from triolet.ports.conversation_store import Address, Checkpoint, CorruptLog, Tail, Writer
 from triolet.ports.errors import Fenced
-from triolet.spec_tests import CONVERSATION_STORE, Case, run_case
+from triolet.spec_tests import CONVERSATION_STORE, LEDGER, Case, run_case
 from triolet.spec_tests.cases.conversation_store.setting import HERE, TENANT, a_batch, at, first_batch
-from triolet.spec_tests.sqlite_makers import sqlite_conversations
+from triolet.spec_tests.sqlite_makers import sqlite_conversations, sqlite_ledger
 
 
 @pytest.mark.parametrize("case", CONVERSATION_STORE.cases, ids=str)
 async def test_the_store_keeps_its_promise(case: Case[Any]) -> None:
     ran = await run_case(CONVERSATION_STORE, case, sqlite_conversations)
+    ran.require()
+    assert ran.row.status == "passed", ran.row.reason
+
+
+@pytest.mark.parametrize("case", LEDGER.cases, ids=str)
+async def test_the_ledger_keeps_its_promise(case: Case[Any]) -> None:
+    ran = await run_case(LEDGER, case, sqlite_ledger)
     ran.require()
     assert ran.row.status == "passed", ran.row.reason
 

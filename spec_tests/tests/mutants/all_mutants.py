@@ -18,6 +18,7 @@ from tests.mutants.kernel_run_mutants import RUN_MUTANTS
 from tests.mutants.kernel_source_mutants import SOURCE_MUTANTS
 from tests.mutants.kernel_steering_mutants import STEERING_MUTANTS
 from tests.mutants.kernel_telling_mutants import TELLING_MUTANTS
+from tests.mutants.ledger_mutants import LEDGER_MUTANTS
 from tests.mutants.model_mutants import MODEL_MUTANTS, Adapter, maker_of
 from tests.mutants.mutant import Mutant
 from tests.mutants.sandbox_mutants import SANDBOX_MUTANTS
@@ -27,12 +28,14 @@ from tests.mutants.store_reading_mutants import READING_MUTANTS
 from tests.mutants.tool_source_mutants import TOOL_SOURCE_MUTANTS, Rack, tool_source_maker_of
 from triolet.spec_tests import SUITES as BY_PORT
 from triolet.spec_tests import Maker, makers
+from triolet.spec_tests.ledger_makers import memory_ledger
 
 SUITES = tuple(BY_PORT.values())
 
 CONFORMING: dict[str, tuple[Maker, ...]] = {
     "conversation-store": (makers.memory_conversations,),
     # The second is what the mutants are made of; it has to be right before they can be wrong.
+    "ledger": (memory_ledger,),
     "language-model": (makers.scripted_model, maker_of(Adapter)),
     # Those that use threads need a clock that does not jump: they are looked at with the shipped subjects.
     "artifact-store": (makers.memory_artifacts, artifact_maker_of(Shelf)),
@@ -50,6 +53,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *MODEL_MUTANTS,
     *STORE_MUTANTS,
     *READING_MUTANTS,
+    *LEDGER_MUTANTS,
     *ARTIFACT_MUTANTS,
     *SECRET_MUTANTS,
     *ACCOUNT_MUTANTS,

@@ -19,6 +19,7 @@ from triolet.spec_tests.cases.language_model import (
     Says,
     Stalls,
 )
+from triolet.spec_tests.cases.ledger import LEDGER, LedgerSubject
 from triolet.spec_tests.cases.sandbox import SANDBOX, KnownSecret, SandboxSubject
 from triolet.spec_tests.cases.secret_resolver import SECRET_RESOLVER, SecretSubject
 from triolet.spec_tests.cases.tool_source import TOOL_SOURCE, ToolSourceSubject
@@ -53,6 +54,7 @@ __all__ = [
     "CONVERSATION_STORE",
     "KERNEL",
     "LANGUAGE_MODEL",
+    "LEDGER",
     "LIMIT_SECONDS",
     "MILESTONES",
     "SANDBOX",
@@ -73,6 +75,7 @@ __all__ = [
     "InvalidSelection",
     "KernelSubject",
     "KnownSecret",
+    "LedgerSubject",
     "Maker",
     "ModelSubject",
     "NotExercised",

@@ -18,7 +18,10 @@ import trio
 from triolet.adapters.clocks import SystemClock
 from triolet.adapters.sqlite import open_sqlite
 from triolet.ports.conversation_store import Address, ConversationStore
+from triolet.ports.ledger import Ledger
 from triolet.spec_tests.cases.conversation_store import StoreSubject
+from triolet.spec_tests.cases.ledger import LedgerSubject
+from triolet.spec_tests.ledger_makers import LeverClock
 
 
 @asynccontextmanager
@@ -41,6 +44,23 @@ async def sqlite_conversations() -> AsyncGenerator[StoreSubject]:
         async with open_sqlite(path, clock=SystemClock()) as store:
             posture = {"durability": "one file, SQLite in WAL mode, synchronous=FULL"}
             yield StoreSubject(port=store.conversations, reopen=reopen, damage=damage, posture=posture)
+
+
+@asynccontextmanager
+async def sqlite_ledger() -> AsyncGenerator[LedgerSubject]:
+    """The Ledger in a file. Reopening is another store on it."""
+    clock = LeverClock()
+    with tempfile.TemporaryDirectory(prefix="triolet-") as folder:
+        path = Path(folder) / "store.db"
+
+        @asynccontextmanager
+        async def reopen() -> AsyncGenerator[Ledger]:
+            async with open_sqlite(path, clock=clock) as again:
+                yield again.ledger
+
+        async with open_sqlite(path, clock=clock) as store:
+            posture = {"durability": "one file, SQLite in WAL mode, synchronous=FULL"}
+            yield LedgerSubject(port=store.ledger, reopen=reopen, advance=clock.advance, posture=posture)
 
 
 def _flip_a_byte(path: Path, address: Address) -> None:

@@ -13,6 +13,7 @@ from triolet.spec_tests.cases.code_executor import CODE_EXECUTOR
 from triolet.spec_tests.cases.conversation_store import CONVERSATION_STORE
 from triolet.spec_tests.cases.kernel import KERNEL
 from triolet.spec_tests.cases.language_model import LANGUAGE_MODEL
+from triolet.spec_tests.cases.ledger import LEDGER
 from triolet.spec_tests.cases.sandbox import SANDBOX
 from triolet.spec_tests.cases.secret_resolver import SECRET_RESOLVER
 from triolet.spec_tests.cases.tool_source import TOOL_SOURCE
@@ -23,6 +24,7 @@ SUITES: Final[Mapping[str, Suite[Any]]] = {
     for suite in (
         LANGUAGE_MODEL,
         CONVERSATION_STORE,
+        LEDGER,
         ARTIFACT_STORE,
         SECRET_RESOLVER,
         BUDGETS,
