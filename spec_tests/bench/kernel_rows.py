@@ -1,10 +1,11 @@
 """Rows 1 to 6: what the kernel itself costs, on a model that costs nothing and never yields.
 
 Decides the workloads. Everything goes through the public API, with history validation and events on, over a memory
-store.
+store. The model keeps none of its requests: what they hold would be counted as the kernel's.
 """
 
 import gc
+import random
 import time
 import tracemalloc
 from collections.abc import Iterable
@@ -81,7 +82,7 @@ async def tool_calls(effort: Effort) -> list[Row]:
     async with _kernel([turn("unused")]) as kernel:
 
         async def run() -> None:
-            result = await kernel.run(TOOLED, "go", model=ScriptedModel(script))
+            result = await kernel.run(TOOLED, "go", model=ScriptedModel(script, remember=0))
             _ended("tool calls", result, "done")
             expect("tool calls", holds=result.turns == _BATCHES + 1, problem="turns are missing")
 
@@ -92,7 +93,7 @@ async def tool_calls(effort: Effort) -> list[Row]:
 async def deltas(effort: Effort) -> list[Row]:
     """Row 3: one response of 2,000 deltas through the event stream, to an observer who keeps up."""
     count = effort.times(_DELTAS)
-    model = ScriptedModel([turn(text("x" * count, chunks=count))], then_repeat=True)
+    model = ScriptedModel([turn(text("x" * count, chunks=count))], then_repeat=True, remember=0)
     async with _kernel([turn("unused")]) as kernel:
 
         async def run() -> None:
@@ -164,20 +165,18 @@ async def idle_conversation(effort: Effort) -> list[Row]:
     """Row 5: what a conversation of a hundred messages takes while nothing happens, live and packed."""
     count = max(2, effort.times(20))
     store = MemoryConversations()
-    said = (
-        "A sentence of about a hundred and ninety bytes, which is what people and models say to each other when they "
-    )
-    said += "work on something together, and neither of them is in a hurry to be brief about it."
-    model = ScriptedModel([turn(said)], then_repeat=True)
+    people = _People()
+    model = ScriptedModel([lambda _: turn(people.say())], then_repeat=True, remember=0)
     async with open_kernel(agents=[PLAIN], capabilities=in_memory(model=model, conversations=store)) as kernel:
-        await _converse(kernel, "warm", said)
+        async with _Held(kernel, people) as warm:
+            await warm.converse("warm")
         gc.collect()
         tracemalloc.start()
         try:
             before = tracemalloc.get_traced_memory()[0]
-            async with _Held(kernel) as held:
+            async with _Held(kernel, people) as held:
                 for number in range(count):
-                    await held.converse(f"c{number}", said)
+                    await held.converse(f"c{number}")
                 gc.collect()
                 live = (tracemalloc.get_traced_memory()[0] - before) / count
             for number in range(count):
@@ -219,7 +218,7 @@ class _Marking(ScriptedModel):
     """Notes the processor time at each request."""
 
     def __init__(self, script: Iterable[ScriptItem]) -> None:
-        super().__init__(script)
+        super().__init__(script, remember=0)
         self.marks: list[float] = []
 
     def stream(self, request: ModelRequest) -> Any:
@@ -227,11 +226,26 @@ class _Marking(ScriptedModel):
         return super().stream(request)
 
 
+class _People:
+    """Who says sentences of about 185 bytes, no two of them alike: nothing is shared, and little can be packed away."""
+
+    def __init__(self) -> None:
+        self._chance = random.Random(5)
+        self.last = ""
+
+    def say(self) -> str:
+        """One more sentence."""
+        words = ("".join(self._chance.choices("etaoinshrdlu", k=self._chance.randint(2, 9))) for _ in range(30))
+        self.last = " ".join(words)[:185]
+        return self.last
+
+
 @attrs.define
 class _Held:
     """Conversations that stay open."""
 
     kernel: Kernel
+    people: _People
     open: list[Any] = attrs.field(factory=list[Any])
 
     async def __aenter__(self) -> Self:
@@ -241,19 +255,15 @@ class _Held:
         for scope in reversed(self.open):
             await scope.__aexit__(None, None, None)
 
-    async def converse(self, name: str, said: str) -> None:
+    async def converse(self, name: str) -> None:
         """Open a conversation, and have its messages said."""
         scope = self.kernel.conversation(name)
         talk = await scope.__aenter__()
         self.open.append(scope)
         for _ in range(_MESSAGES // 2):
-            _ended("conversation", await talk.run(PLAIN, said), said)
+            result = await talk.run(PLAIN, self.people.say())
+            _ended("conversation", result, self.people.last)
         expect("conversation", holds=len(talk.history) == _MESSAGES, problem="messages are missing")
-
-
-async def _converse(kernel: Kernel, name: str, said: str) -> None:
-    async with _Held(kernel) as held:
-        await held.converse(name, said)
 
 
 async def _peak_of(work: Any) -> float:
@@ -268,7 +278,7 @@ async def _peak_of(work: Any) -> float:
 
 
 def _kernel(script: list[ScriptItem]) -> Any:
-    model = ScriptedModel(script, then_repeat=True)
+    model = ScriptedModel(script, then_repeat=True, remember=0)
     return open_kernel(agents=[PLAIN, TOOLED], capabilities=in_memory(model=model))
 
 
