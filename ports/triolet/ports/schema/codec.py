@@ -27,6 +27,7 @@ from triolet.ports.schema.shapes import (
     is_constrained,
     is_plain,
 )
+from triolet.ports.schema.straight import straight
 from triolet.ports.schema.unions import tags
 from triolet.ports.schema.validation import Validator
 from triolet.ports.strict_json import DEFAULT_LIMITS, JsonLimits, JsonText, JsonValue, check, parse
@@ -68,7 +69,17 @@ class Codec(abc.ABC, Generic[T]):
 
 
 class _TypeCodec(Codec[T]):
-    __slots__ = ("_bounded", "_by_tag", "_constrained", "_decode", "_encode", "_plain", "_tag", "_validator")
+    __slots__ = (
+        "_bounded",
+        "_by_tag",
+        "_constrained",
+        "_decode",
+        "_encode",
+        "_plain",
+        "_straight",
+        "_tag",
+        "_validator",
+    )
 
     def __init__(self, name: str, shape: Shape) -> None:
         self.name = name
@@ -77,6 +88,7 @@ class _TypeCodec(Codec[T]):
         self._tag, self._by_tag = _validators_by_tag(shape)
         self._decode = Decoders().of(shape)
         self._encode = Encoders().of(shape)
+        self._straight = straight(shape)
         self._bounded, self._constrained, self._plain = is_bounded(shape), is_constrained(shape), is_plain(shape)
 
     def decode(self, value: JsonValue, limits: JsonLimits = DEFAULT_LIMITS) -> T:
@@ -87,6 +99,20 @@ class _TypeCodec(Codec[T]):
         return self._structure(parse(text, limits))
 
     def encode(self, value: T) -> JsonValue:
+        if self._straight is None:
+            return self._encode_exactly(value)
+        try:
+            return self._straight(value)
+        except Misfit:
+            # What is not plainly right may be right all the same.
+            return self._encode_exactly(value)
+
+    def encode_text(self, value: T) -> JsonText:
+        if self._plain:
+            return JsonText(encode_trusted(self.encode(value)).decode())
+        return super().encode_text(value)
+
+    def _encode_exactly(self, value: T) -> JsonValue:
         try:
             encoded = self._encode(value)
         except Misfit as misfit:
@@ -101,11 +127,6 @@ class _TypeCodec(Codec[T]):
         if self._constrained:
             self._validate(encoded)
         return encoded
-
-    def encode_text(self, value: T) -> JsonText:
-        if self._plain:
-            return JsonText(encode_trusted(self.encode(value)).decode())
-        return super().encode_text(value)
 
     def _structure(self, value: JsonValue) -> T:
         self._validate(value)

@@ -29,11 +29,12 @@ from triolet.ports.schema.shapes import (
     UnionShape,
     bare,
 )
-from triolet.ports.schema.straight import Encoder, Field, straight
 from triolet.ports.strict_json import EXPONENTS_FROM, MAX_INTEGER, JsonValue, check
 
 # `type` with one argument, said so that both type checkers know what comes out.
 _class_of: Final = cast(Callable[[object], type[object]], type)
+
+Encoder = Callable[[Any], JsonValue]
 
 
 @attrs.frozen
@@ -75,7 +76,7 @@ class Encoders:
             return self._made[id(shape)](value)
 
         self._made[id(shape)] = recursive
-        fields = [Field(each.json_name, each.attribute, each.shape, self.of(each.shape)) for each in shape.fields]
+        parts = [(field.json_name, field.attribute, self.of(field.shape)) for field in shape.fields]
         cls, name = shape.cls, shape.name
 
         def encode(value: Any) -> JsonValue:
@@ -84,15 +85,15 @@ class Encoders:
             encoded: dict[str, JsonValue] = {}
             key = ""
             try:
-                for key, attribute, _, part in fields:
+                for key, attribute, part in parts:
                     encoded[key] = part(getattr(value, attribute))
             except Misfit as misfit:
                 misfit.steps.append(key)
                 raise
             return encoded
 
-        made = self._made[id(shape)] = straight(cls, fields, encode)
-        return made
+        self._made[id(shape)] = encode
+        return encode
 
 
 def _wrong(expected: str, value: object) -> Misfit:
