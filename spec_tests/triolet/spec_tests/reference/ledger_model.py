@@ -122,7 +122,7 @@ class LedgerModel:
 
     def claim(self, lease: int) -> tuple[str, int] | None:
         """Own the head that has been claimable longest."""
-        due = []
+        due: list[tuple[int, int, Row]] = []
         for lane in sorted({row.lane for row in self.rows}):
             head = self.head(lane)
             if head is not None and head.due is not None and head.due <= self.now:
