@@ -1,8 +1,11 @@
 """SQLite: logs, ledger and sessions in one file, for one machine and any number of its processes."""
 
 from triolet.adapters.sqlite.errors import (
+    InvalidOption,
     NotAStore,
     StoreBusy,
+    StoreClosed,
+    StoreContradicts,
     StoreDamaged,
     StoreFull,
     StoreOverloaded,
@@ -15,9 +18,12 @@ from triolet.adapters.sqlite.verifying import Finding
 
 __all__ = [
     "Finding",
+    "InvalidOption",
     "NotAStore",
     "SqliteStore",
     "StoreBusy",
+    "StoreClosed",
+    "StoreContradicts",
     "StoreDamaged",
     "StoreFull",
     "StoreOverloaded",

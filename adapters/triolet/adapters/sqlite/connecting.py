@@ -40,7 +40,11 @@ def open_file(path: str, *, busy_seconds: float, max_pages: int | None) -> apsw.
 def open_reader(path: str, *, busy_seconds: float) -> apsw.Connection:
     """A connection that reads a file which `open_file` has prepared."""
     connection = _connect(path, apsw.SQLITE_OPEN_READWRITE, busy_seconds)
-    connection.pragma("query_only", True)
+    try:
+        connection.pragma("query_only", True)
+    except apsw.Error as error:
+        connection.close()
+        raise translated(error) from error
     return connection
 
 
@@ -54,6 +58,8 @@ def _connect(path: str, flags: int, busy_seconds: float) -> apsw.Connection:
 
 
 def _prepare(connection: apsw.Connection, path: str, max_pages: int | None) -> None:
+    if connection.readonly("main"):
+        raise NotAStore(path=path, problem="it can only be read")
     try:
         with _reading(connection):
             new = is_new(connection, path)

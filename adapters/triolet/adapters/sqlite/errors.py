@@ -57,6 +57,19 @@ class StoreDamaged(Corrupt):
 
 
 @attrs.define(kw_only=True)
+class StoreContradicts(Corrupt):
+    """The file was to be verified before it is used, and something in it contradicts something else."""
+
+    found: int
+    first: str
+
+    @property
+    def message(self) -> str:
+        """How many contradictions, and the first."""
+        return f"{self.found} contradictions in the store, the first: {bounded(self.first)}"
+
+
+@attrs.define(kw_only=True)
 class UnsupportedStore(Corrupt):
     """The file has a schema that this version does not know: a newer program wrote it. Nothing was touched."""
 

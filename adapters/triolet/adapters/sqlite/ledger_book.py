@@ -4,7 +4,7 @@ Decides what is read for a verb (a submission, its lane) and what is written aft
 is derived from their lanes. It checks no transition: that is the rules' part. (DUR-005, STORE-002)
 """
 
-import json
+from collections.abc import Iterator
 from typing import Final
 
 from triolet.adapters.sqlite.ledger_values import read_entry, written_state, written_submission
@@ -21,7 +21,7 @@ from triolet.ports.identity import (
     SubmissionId,
     TenantId,
 )
-from triolet.ports.ledger import Standing
+from triolet.ports.ledger import CorruptLedger, Standing
 from triolet.ports.wakeups import Topic
 
 COLUMNS: Final = "sequence, body, state, reserved"
@@ -83,24 +83,34 @@ class SqliteBook:
         return lane
 
     def claimable(self, agents: frozenset[AgentId] | None) -> Entry | Instant | None:
-        """See `Book.claimable`."""
-        wanted = None if agents is None else json.dumps(sorted(agents))
-        mine = "(?1 IS NULL OR agent IN (SELECT value FROM json_each(?1)))"
-        due = self._rows.one(
-            f"SELECT tenant, conversation FROM lanes WHERE due IS NOT NULL AND due <= ?2 AND {mine}"
+        """See `Book.claimable`. Takes time with the number of agents, not with that of submissions or lanes."""
+        first = [row for agent in self._agents(agents) if (row := self._first(agent)) is not None]
+        if not first:
+            return None
+        due, _, tenant, conversation = min(first)
+        if due > self.now:
+            return Instant(due)
+        head = self.lane(Address(tenant=TenantId(tenant), conversation=ConversationId(conversation))).head
+        if head is None or head.due != due:
+            raise CorruptLedger(problem="a conversation's line does not agree with its submissions")
+        return head
+
+    def _agents(self, wanted: frozenset[AgentId] | None) -> Iterator[str]:
+        """The agents that are asked for, or else those that something waits for: found one behind the other."""
+        if wanted is not None:
+            yield from wanted
+            return
+        found = self._rows.one("SELECT min(agent) FROM lanes WHERE due IS NOT NULL")
+        while found is not None and found[0] is not None:
+            yield found[0]
+            found = self._rows.one("SELECT min(agent) FROM lanes WHERE due IS NOT NULL AND agent > ?", found[0])
+
+    def _first(self, agent: str) -> Row | None:
+        return self._rows.one(
+            "SELECT due, head, tenant, conversation FROM lanes WHERE due IS NOT NULL AND agent = ?"
             " ORDER BY due, head LIMIT 1",
-            wanted,
-            self.now,
+            agent,
         )
-        if due is not None:
-            head = self.lane(Address(tenant=TenantId(due[0]), conversation=ConversationId(due[1]))).head
-            if head is None:
-                raise AssertionError("a lane that is due has its head")
-            return head
-        later = self._rows.one(
-            f"SELECT min(due) FROM lanes WHERE due IS NOT NULL AND due > ?2 AND {mine}", wanted, self.now
-        )
-        return None if later is None or later[0] is None else Instant(later[0])
 
     def add(self, entry: Entry) -> None:
         """See `Book.add`."""
@@ -168,8 +178,6 @@ class SqliteBook:
         )
 
     def _write_lane(self, lane: Lane) -> None:
-        head, active = lane.head, lane.active
-        signals = NO_SIGNALS if active is None else lane.signals(active)
         self._rows.run(
             "INSERT INTO lanes VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, conversation) DO UPDATE SET"
             " epoch = excluded.epoch, due = excluded.due, head = excluded.head, agent = excluded.agent,"
@@ -177,11 +185,7 @@ class SqliteBook:
             lane.address.tenant,
             lane.address.conversation,
             lane.epoch,
-            None if head is None else head.due,
-            None if head is None else head.standing.sequence,
-            None if head is None else head.standing.submission.agent,
-            int(signals.abort_wanted),
-            int(signals.input_pending),
+            *derived(lane),
         )
 
     def _found(self, row: Row | None) -> Entry | None:
@@ -191,3 +195,16 @@ class SqliteBook:
         entry = read_entry(*row)
         # One value for each submission, however often it is found: what a verb changes is changed everywhere.
         return self._entries.setdefault(entry.id, entry)
+
+
+def derived(lane: Lane) -> tuple[int | None, int | None, str | None, int, int]:
+    """What a lane's row says of its entries: `due`, `head`, `agent`, `abort_wanted` and `input_pending`."""
+    head, active = lane.head, lane.active
+    signals = NO_SIGNALS if active is None else lane.signals(active)
+    return (
+        None if head is None else head.due,
+        None if head is None else head.standing.sequence,
+        None if head is None else head.standing.submission.agent,
+        int(signals.abort_wanted),
+        int(signals.input_pending),
+    )

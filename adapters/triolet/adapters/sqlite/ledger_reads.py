@@ -7,7 +7,7 @@ from collections import Counter
 
 from triolet.adapters.sqlite.ledger_book import COLUMNS
 from triolet.adapters.sqlite.ledger_values import read_entry
-from triolet.adapters.sqlite.transaction import Transaction
+from triolet.adapters.sqlite.transaction import Transaction, Value
 from triolet.ports.conversation_store import Address
 from triolet.ports.identity import ConversationId, Instant, SequenceNumber, TenantId
 from triolet.ports.ledger import Figures, Standing, Status, StillUnsettled
@@ -23,13 +23,16 @@ def scan(
     unsettled: bool,
 ) -> tuple[Standing, ...]:
     """Submissions in admission order."""
+    # Which index serves depends on what is given, and SQLite plans a statement before it sees its values.
+    given: dict[str, Value] = {"sequence > ?": after}
+    if tenant is not None:
+        given["tenant = ?"] = tenant
+    if conversation is not None:
+        given["conversation = ?"] = conversation
+    conditions = [*given, "unsettled = 1"] if unsettled else list(given)
     found = rows.all(
-        f"SELECT {COLUMNS} FROM submissions WHERE sequence > ?1 AND (?2 IS NULL OR tenant = ?2)"
-        " AND (?3 IS NULL OR conversation = ?3) AND (?4 = 0 OR unsettled = 1) ORDER BY sequence LIMIT ?5",
-        after,
-        tenant,
-        conversation,
-        int(unsettled),
+        f"SELECT {COLUMNS} FROM submissions WHERE {' AND '.join(conditions)} ORDER BY sequence LIMIT ?",
+        *given.values(),
         limit,
     )
     return tuple(read_entry(*row).standing for row in found)
@@ -65,9 +68,11 @@ def forget(rows: Transaction, address: Address) -> bool:
     left = rows.one(f"SELECT count(*) FROM submissions {where} AND unsettled = 1", address.tenant, address.conversation)
     if left is not None and left[0]:
         raise StillUnsettled(conversation=address.conversation, unsettled=left[0])
-    gone = False
-    for table in ("submissions", "lanes"):
-        existed = rows.one(f"SELECT 1 FROM {table} {where} LIMIT 1", address.tenant, address.conversation)
-        gone = gone or existed is not None
+    there = [
+        table
+        for table in ("submissions", "lanes")
+        if rows.one(f"SELECT 1 FROM {table} {where} LIMIT 1", address.tenant, address.conversation) is not None
+    ]
+    for table in there:
         rows.run(f"DELETE FROM {table} {where}", address.tenant, address.conversation)
-    return gone
+    return bool(there)

@@ -3,6 +3,7 @@
 Decides the spelling of an entry's two values; which columns stand beside them is the schema's. (STORE-005, STORE-006)
 """
 
+from functools import lru_cache
 from typing import Final
 
 import attrs
@@ -16,6 +17,9 @@ from triolet.ports.schema import codec_for
 from triolet.ports.strict_json import JsonLimits
 
 _LIMITS: Final = JsonLimits(max_bytes=256 * 1024 * 1024, max_depth=32)
+_REMEMBERED: Final = 4_096
+_REMEMBERED_BYTES: Final = 4_096
+"""How many values are remembered as they were read, and how long the bytes of one may be: 16 MiB of them at most."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -74,8 +78,8 @@ def written_state(entry: Entry) -> bytes:
 def read_entry(sequence: int, body: bytes, state: bytes, reserved: bytes | None) -> Entry:
     """The entry that a row spells. Raises `CorruptLedger`."""
     try:
-        submission = codec_for(Submission).decode_text(body, _LIMITS)
-        read = codec_for(State).decode_text(state, _LIMITS)
+        submission = _submission(body) if len(body) <= _REMEMBERED_BYTES else _read_submission(body)
+        read = _state(state) if len(state) <= _REMEMBERED_BYTES else _read_state(state)
     except (InvalidJson, InvalidValue) as error:
         raise CorruptLedger(problem=f"submission {sequence} does not read as its schema says") from error
     standing = Standing(
@@ -100,3 +104,16 @@ def read_entry(sequence: int, body: bytes, state: bytes, reserved: bytes | None)
         stash={each.call: each.outcome for each in read.stash},
         kept={each.command.key: each for each in read.kept},
     )
+
+
+def _read_submission(body: bytes) -> Submission:
+    return codec_for(Submission).decode_text(body, _LIMITS)
+
+
+def _read_state(state: bytes) -> State:
+    return codec_for(State).decode_text(state, _LIMITS)
+
+
+# Everybody who waits in a lane is looked at by each verb on it. What their bytes spell never changes, and is frozen.
+_submission = lru_cache(_REMEMBERED)(_read_submission)
+_state = lru_cache(_REMEMBERED)(_read_state)

@@ -32,6 +32,7 @@ from triolet.ports.conversation_store import (
 from triolet.ports.identity import ConversationId, Epoch, Instant, SequenceNumber, TenantId
 
 _PREFIX: Final = "sha256:"
+_LAST_POSSIBLE: Final = 2**63 - 1
 
 
 def create(rows: Transaction, address: Address, first: Batch, body: bytes) -> Tail:
@@ -74,10 +75,11 @@ def listed(
 
 def delete(rows: Transaction, address: Address) -> bool:
     """Remove a log with everything of it."""
-    existed = epoch_of(rows, address) is not None
+    if epoch_of(rows, address) is None:
+        return False
     for table in ("batches", "checkpoints", "conversations"):
         rows.run(f"DELETE FROM {table} WHERE tenant = ? AND conversation = ?", address.tenant, address.conversation)
-    return existed
+    return True
 
 
 def open_writer(rows: Transaction, address: Address, epoch: Epoch | None) -> Writer:
@@ -138,13 +140,13 @@ def page(rows: Transaction, address: Address, after: SequenceNumber, limit: int)
         " ORDER BY last DESC LIMIT 1",
         address.tenant,
         address.conversation,
-        after,
+        min(after, _LAST_POSSIBLE),
     )
     tail = Tail() if before is None else _tail(before[0], before[1])
     batches: list[StoredBatch] = []
     count = 0
-    for last, records, digest, body in rows.each(
-        "SELECT last, records, digest, body FROM batches WHERE tenant = ? AND conversation = ? AND last > ?"
+    for last, records, identity, digest, body in rows.each(
+        "SELECT last, records, batch, digest, body FROM batches WHERE tenant = ? AND conversation = ? AND last > ?"
         " ORDER BY last",
         address.tenant,
         address.conversation,
@@ -154,7 +156,7 @@ def page(rows: Transaction, address: Address, after: SequenceNumber, limit: int)
             return Page(batches=tuple(batches), more=True)
         first = SequenceNumber(tail.sequence + 1)
         tail = tail_after(tail, body, records)
-        batches.append(_checked(address, first, tail, _tail(last, digest), body, records))
+        batches.append(_checked(address, first, tail, _tail(last, digest), body, (identity, records)))
         count += records
     return Page(batches=tuple(batches), more=False)
 
@@ -251,7 +253,7 @@ def _insert(rows: Transaction, address: Address, batch: Batch, body: bytes, tail
 
 
 def _checked(
-    address: Address, first: SequenceNumber, computed: Tail, stored: Tail, body: bytes, records: int
+    address: Address, first: SequenceNumber, computed: Tail, stored: Tail, body: bytes, stated: tuple[str, int]
 ) -> StoredBatch:
     if computed != stored:
         problem = "the chain of digests is broken" if computed.sequence == stored.sequence else "records are missing"
@@ -260,8 +262,8 @@ def _checked(
         batch = decode_batch(body)
     except CorruptBatch as error:
         raise CorruptLog(conversation=address.conversation, sequence=first, problem=error.message) from error
-    if len(batch.records) != records:
-        problem = "a batch has another number of records than its row states"
+    if (batch.id, len(batch.records)) != stated:
+        problem = "a batch has another identity or number of records than its row states"
         raise CorruptLog(conversation=address.conversation, sequence=first, problem=problem)
     return StoredBatch(batch=batch, first=first, digest=stored.digest)
 

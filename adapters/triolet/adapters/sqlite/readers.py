@@ -27,8 +27,14 @@ class Readers:
 
     def __init__(self, path: str, busy_seconds: float) -> None:
         self._limiter = trio.CapacityLimiter(READERS)
-        self._free = [open_reader(path, busy_seconds=busy_seconds) for _ in range(READERS)]
+        self._free: list[apsw.Connection] = []
         self._closed = False
+        try:
+            for _ in range(READERS):
+                self._free.append(open_reader(path, busy_seconds=busy_seconds))
+        except BaseException:
+            self.close()
+            raise
 
     async def run(self, work: Callable[[Transaction], T]) -> T:
         """Do `work` in a read transaction. Raises what it raises, and what SQLite's errors mean."""
@@ -37,13 +43,17 @@ class Readers:
         return await trio.to_thread.run_sync(self._read, work, limiter=self._limiter)
 
     def close(self) -> None:
-        """Close the connections; nobody reads any more."""
+        """Close the connections. One that is in use is closed by who uses it."""
         self._closed = True
-        for connection in self._free:
-            connection.close()
+        while self._free:
+            self._free.pop().close()
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
-        connection = self._free.pop()
+        try:
+            connection = self._free.pop()
+        except IndexError:
+            # Who waited for a thread while the store was closed.
+            raise StoreClosed from None
         try:
             connection.execute("BEGIN")
             return work(Transaction(connection))
@@ -53,3 +63,5 @@ class Readers:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             self._free.append(connection)
+            if self._closed:
+                self.close()

@@ -14,7 +14,7 @@ import trio
 from triolet.adapters.sqlite.backing_up import back_up
 from triolet.adapters.sqlite.connecting import open_file
 from triolet.adapters.sqlite.conversations import SqliteConversations
-from triolet.adapters.sqlite.errors import InvalidOption
+from triolet.adapters.sqlite.errors import InvalidOption, StoreContradicts
 from triolet.adapters.sqlite.ledger import SqliteLedger
 from triolet.adapters.sqlite.readers import Readers
 from triolet.adapters.sqlite.sessions import SqliteSessions
@@ -27,6 +27,8 @@ from triolet.ports.wakeups import Topic
 
 QUEUE_LIMIT: Final = 10_000
 """How many writes may wait for the writer."""
+LONGEST_BUSY_SECONDS: Final = 86_400
+"""A day: more is a mistake, and SQLite counts in a small number of milliseconds."""
 
 
 class SqliteStore:
@@ -69,35 +71,50 @@ async def open_sqlite(
     queue_limit: int = QUEUE_LIMIT,
     waiting_limit: int = WAITING_LIMIT,
     max_pages: int | None = None,
+    verified: bool = False,
 ) -> AsyncGenerator[SqliteStore]:
     """Open the file at `path`, and make it if it is not there.
 
-    Leases are measured on `clock`. `busy_seconds` is how long another process's lock is waited for, `scan_seconds` how
-    long a change by another process may go unnoticed, `queue_limit` how many writes may wait, `waiting_limit` how many
-    unsettled submissions a conversation may have, `max_pages` how large the file may grow, in pages of 1 KiB.
+    Leases are measured on `clock`. `busy_seconds` (at most a day) is how long another process's lock is waited for,
+    `scan_seconds` how long a change by another process may go unnoticed, `queue_limit` how many writes may wait,
+    `waiting_limit` how many unsettled submissions a conversation may have, `max_pages` how large the file may grow, in
+    pages of 1 KiB. With `verified` everything in the file is read first, and nothing is opened that contradicts itself.
     Acquires a thread, a connection that writes and two that read; leaving the scope finishes the writes that wait.
     Raises `UnsoundSqlite`, `NotAStore`, `UnsupportedStore`, `StoreBusy`, `InvalidOption`: nothing was touched.
+    `StoreContradicts`: nothing but the file's mode and counters was.
     """
     for name, seconds in (("busy_seconds", busy_seconds), ("scan_seconds", scan_seconds)):
         if not (seconds > 0 and isfinite(seconds)):
             raise InvalidOption(name=name, problem="is positive and finite")
+    if busy_seconds > LONGEST_BUSY_SECONDS:
+        raise InvalidOption(name="busy_seconds", problem=f"is at most {LONGEST_BUSY_SECONDS}")
     for name, count in (("queue_limit", queue_limit), ("waiting_limit", waiting_limit), ("max_pages", max_pages or 1)):
         if count < 1:
             raise InvalidOption(name=name, problem="is at least 1")
     require_sound_sqlite()
     name = os.path.abspath(path)  # noqa: ASYNC240, PTH100 -- it only joins names, and asks no disk
-    connection = await trio.to_thread.run_sync(lambda: open_file(name, busy_seconds=busy_seconds, max_pages=max_pages))
     woken: list[SqliteLedger] = []
 
     def wake(topic: Topic) -> None:
         for ledger in woken:
             ledger.wake(topic)
 
-    readers = await trio.to_thread.run_sync(lambda: Readers(name, busy_seconds))
-    writer = Writer(connection, queue_limit, wake)
-    store = SqliteStore(name, writer, readers, clock, waiting_limit=waiting_limit, scan_seconds=scan_seconds)
-    woken.append(store.ledger)
+    def connect() -> tuple[Writer, Readers]:
+        connection = open_file(name, busy_seconds=busy_seconds, max_pages=max_pages)
+        try:
+            readers = Readers(name, busy_seconds)
+        except BaseException:
+            connection.close()
+            raise
+        return Writer(connection, limit=queue_limit, busy_seconds=busy_seconds, woken=wake), readers
+
+    # One step, so that a caller that is cancelled in between leaves nothing open.
+    writer, readers = await trio.to_thread.run_sync(connect)
     try:
+        store = SqliteStore(name, writer, readers, clock, waiting_limit=waiting_limit, scan_seconds=scan_seconds)
+        woken.append(store.ledger)
+        if verified and (findings := await store.verify()):
+            raise StoreContradicts(found=len(findings), first=findings[0].problem)
         yield store
     finally:
         # Bounded by the writes that wait, each of which is; leaving must not lose what was taken.

@@ -1,7 +1,8 @@
 """Full verification: everything in the file is read, and each thing is held against what it has to agree with.
 
-Decides what counts as a contradiction: a broken chain, a gap, a batch that is none, a run with two ends or an end that
-the ledger does not know, a checkpoint of another log. It repairs nothing, and never stops at the first. (STORE-006)
+Decides what counts as a contradiction: a broken chain, a gap, a batch that is none or belongs to no log, a run with two
+ends, a settlement that is not the run's end, a checkpoint of another log, a line of work that does not agree with what
+stands in it, a session that is none. It repairs nothing, and never stops at the first. (STORE-006)
 """
 
 from collections.abc import Iterator
@@ -11,12 +12,13 @@ from typing import Final
 import attrs
 
 from triolet.adapters.sqlite import log_rows
-from triolet.adapters.sqlite.ledger_book import COLUMNS
+from triolet.adapters.sqlite.ledger_book import COLUMNS, SqliteBook, derived
 from triolet.adapters.sqlite.ledger_values import read_entry
 from triolet.adapters.sqlite.transaction import Transaction
+from triolet.adapters.store_rules.sessions import read_session
 from triolet.ports.conversation_store import Address, CorruptLog
 from triolet.ports.errors import Corrupt
-from triolet.ports.identity import ConversationId, RunId, SequenceNumber, TenantId
+from triolet.ports.identity import ConversationId, Instant, RunId, SequenceNumber, TenantId
 from triolet.ports.records import RunSettled
 
 MOST_FINDINGS: Final = 1_000
@@ -46,6 +48,18 @@ def _findings(rows: Transaction) -> Iterator[Finding]:
         address = Address(tenant=TenantId(tenant), conversation=ConversationId(conversation))
         for problem in _of_conversation(rows, address):
             yield Finding(tenant=address.tenant, conversation=address.conversation, problem=problem)
+    strays = rows.all(
+        "SELECT tenant, conversation FROM batches UNION SELECT tenant, conversation FROM checkpoints"
+        " EXCEPT SELECT tenant, conversation FROM conversations"
+    )
+    for tenant, conversation in strays:
+        yield Finding(tenant=tenant, conversation=conversation, problem="there are rows of a log that is not there")
+    yield from _lanes(rows)
+    for tenant, body in rows.all("SELECT tenant, body FROM sessions"):
+        try:
+            read_session(body)
+        except Corrupt as error:
+            yield Finding(tenant=tenant, conversation=ConversationId(""), problem=error.message)
     orphans = rows.all(
         "SELECT DISTINCT tenant, conversation FROM submissions s WHERE NOT EXISTS (SELECT 1 FROM conversations c"
         " WHERE c.tenant = s.tenant AND c.conversation = s.conversation)"
@@ -75,6 +89,29 @@ def _of_conversation(rows: Transaction, address: Address) -> Iterator[str]:
         return
     yield from _checkpoint(rows, address)
     yield from _ledger(rows, address, settled)
+
+
+def _lanes(rows: Transaction) -> Iterator[Finding]:
+    """Whatever waits must be found when its time comes, and what is kept beside a line is derived from it."""
+    kept = {
+        Address(tenant=TenantId(tenant), conversation=ConversationId(conversation)): tuple(rest)
+        for tenant, conversation, *rest in rows.all(
+            "SELECT tenant, conversation, due, head, agent, abort_wanted, input_pending FROM lanes"
+        )
+    }
+    addresses = {
+        Address(tenant=TenantId(tenant), conversation=ConversationId(conversation))
+        for tenant, conversation in rows.all("SELECT DISTINCT tenant, conversation FROM submissions")
+    }
+    for address in sorted(addresses | kept.keys(), key=lambda each: (each.tenant, each.conversation)):
+        try:
+            agrees = kept.get(address) == derived(SqliteBook(rows, Instant(0)).lane(address))
+        except Corrupt:
+            # Said already, of the submission itself.
+            continue
+        if not agrees:
+            problem = "the line of work does not agree with what stands in it"
+            yield Finding(tenant=address.tenant, conversation=address.conversation, problem=problem)
 
 
 def _checkpoint(rows: Transaction, address: Address) -> Iterator[str]:

@@ -62,8 +62,17 @@ class Lane:
 
     @property
     def head(self) -> Entry | None:
-        """The one whose turn it is."""
-        return next((each for each in self.entries.values() if each.standing.status not in OUT_OF_LINE), None)
+        """The one whose turn it is: a run that has begun, else the first in line.
+
+        Something that was admitted earlier may be accepted late; it does not overtake a run that has begun (DUR-005).
+        """
+        first: Entry | None = None
+        for entry in self.entries.values():
+            if entry.standing.status not in OUT_OF_LINE:
+                if entry.standing.epoch > 0:
+                    return entry
+                first = first or entry
+        return first
 
     @property
     def active(self) -> Entry | None:

@@ -98,8 +98,9 @@ class Ownership(Protocol):
         """Does: own the oldest claimable submission for one of these agents (None: any), under a new epoch.
 
         Claimable is, of each conversation, only the first unsettled submission that is ready or beyond (joining and
-        joined ones aside), and only if it is ready and its `not_before` is over, suspended and its `until` is over, or
-        claimed under a lease that is over (DUR-004, DUR-005). Oldest is the one that has been claimable longest.
+        joined ones aside; one that was claimed before goes before all others), and only if it is ready and its
+        `not_before` is over, suspended and its `until` is over, or claimed under a lease that is over (DUR-004,
+        DUR-005). Oldest is the one that has been claimable longest.
         Atomicity: owned or not. Idempotency: none; every claim has an epoch of its own. Ordering: epochs of a
         conversation only grow. Cancellation: owned or not; then the lease runs out.
         Raises: `InvalidValue` for a lease that is not positive and finite, or an empty worker.

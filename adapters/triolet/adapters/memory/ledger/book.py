@@ -128,7 +128,9 @@ class MemoryBook:
             del self._in_order[entry.standing.sequence]
             self._sequences.remove(entry.standing.sequence)
         self._versions.pop(address, None)
-        return self.lanes.pop(address, None) is not None or bool(gone)
+        # A lane alone is nothing: looking for one makes it.
+        self.lanes.pop(address, None)
+        return bool(gone)
 
     def signals_of(self, address: Address) -> Signals:
         """What waits for whoever owns a conversation."""

@@ -57,7 +57,8 @@ class MemoryShared:
     ) -> Appended:
         """See `SharedVerbs.settle`."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        if ending.ended(self._ledger.book, claim, settled) is not None:
+        ended = self._ledger.counted(lambda: ending.ended(self._ledger.book, claim, settled))
+        if ended is not None:
             known = self._conversations.tail_behind(writer.address, batch)
             if known is not None:
                 return Appended(tail=known, replayed=True)

@@ -5,6 +5,8 @@ rules'; what is only looked at is read here.
 """
 
 from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
 
 import trio
 
@@ -42,6 +44,8 @@ from triolet.ports.ledger import (
 )
 from triolet.ports.outcomes import Outcome
 from triolet.ports.records import RunSettled
+
+T = TypeVar("T")
 
 
 class ClientVerbs:
@@ -151,58 +155,58 @@ class WorkerVerbs(ClientVerbs):
 
     async def renew(self, claim: Claim, *, lease_seconds: float, at_least: Epoch | None = None) -> Renewed:
         """See `Ownership.renew`."""
-        await self._fence(claim)
-        return owning.renew(self.book, claim, lease_seconds, at_least)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return self.counted(lambda: owning.renew(self.book, claim, lease_seconds, at_least))
 
     async def release(self, claim: Claim, *, not_before: Instant | None = None, failed: bool = False) -> None:
         """See `Ownership.release`."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        owning.release(self.book, claim, not_before, failed=failed)
+        self.counted(lambda: owning.release(self.book, claim, not_before, failed=failed))
 
     async def suspend(self, claim: Claim, waits: tuple[Wait, ...], *, until: Instant | None) -> None:
         """See `Ownership.suspend`."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        owning.suspend(self.book, claim, waits, until)
+        self.counted(lambda: owning.suspend(self.book, claim, waits, until))
 
     async def stash(self, claim: Claim, call: CallId, outcome: Outcome) -> None:
         """See `Ownership.stash`."""
-        await self._fence(claim)
-        owning.stash(self.book, claim, call, outcome)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self.counted(lambda: owning.stash(self.book, claim, call, outcome))
 
     async def take(self, claim: Claim, keys: tuple[str, ...]) -> None:
         """See `Ownership.take`."""
-        await self._fence(claim)
-        owning.take(self.book, claim, keys)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self.counted(lambda: owning.take(self.book, claim, keys))
 
     async def claim_joining(self, claim: Claim, kind: InputKind, limit: int) -> tuple[Submission, ...]:
         """See `Joins.claim_joining`."""
-        await self._fence(claim)
-        return ending.claim_joining(self.book, claim, kind, limit)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return self.counted(lambda: ending.claim_joining(self.book, claim, kind, limit))
 
     async def mark_joined(self, claim: Claim, submissions: tuple[SubmissionId, ...]) -> None:
         """See `Joins.mark_joined`."""
-        await self._fence(claim)
-        ending.mark_joined(self.book, claim, submissions)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self.counted(lambda: ending.mark_joined(self.book, claim, submissions))
 
     async def revert(self, claim: Claim) -> None:
         """See `Joins.revert`."""
-        await self._fence(claim)
-        ending.revert(self.book, claim)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self.counted(lambda: ending.revert(self.book, claim))
 
     async def reserve(self, claim: Claim, batch: bytes) -> None:
         """See `Settlements.reserve`."""
-        await self._fence(claim)
-        ending.reserve(self.book, claim, batch)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self.counted(lambda: ending.reserve(self.book, claim, batch))
 
     async def finalize(self, claim: Claim, settled: RunSettled) -> Settlement:
         """See `Settlements.finalize`."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        return ending.finalize(self.book, claim, settled)
+        return self.counted(lambda: ending.finalize(self.book, claim, settled))
 
-    async def _fence(self, claim: Claim) -> None:
-        await trio.lowlevel.checkpoint_if_cancelled()
+    def counted(self, rule: Callable[[], T]) -> T:
+        """Follow a rule; a lost claim that it refuses is one of those that `figures` tells."""
         try:
-            owning.owned(self.book, claim)
+            return rule()
         except ClaimLost:
             self.fenced += 1
             raise
