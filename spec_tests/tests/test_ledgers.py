@@ -576,7 +576,8 @@ async def test_an_append_tells_what_waits_for_its_claim(stores: Stores) -> None:
 
 async def test_ops_001_figures_count_what_is_there(stores: Stores) -> None:
     began = stores.clock.now()
-    for number, wait in enumerate((approval(), UNKNOWN, DEAD)):
+    waits: tuple[Wait, ...] = (approval(), UNKNOWN, DEAD)
+    for number, wait in enumerate(waits):
         await stores.submitted(f"w{number}", f"c{number}")
         await stores.ledger.suspend(await stores.claimed(), (wait,), until=None)
         stores.clock.move(1)

@@ -16,7 +16,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.ledgers import ANN, TENANT, HandClock, Stores, command, end_batch, end_of, open_stores, submission
+from tests.ledgers import ANN, KINDS, TENANT, HandClock, Stores, command, end_batch, end_of, open_stores, submission
 from tests.test_ledgers import CALL, DEAD, UNKNOWN, YES, approval
 from triolet.adapters.sqlite import open_sqlite
 from triolet.ports.conversation_store import Address, Tail, Writer
@@ -213,7 +213,7 @@ async def compare(commands: list[tuple[Any, ...]], folder: Path) -> None:
         async with AsyncExitStack() as stack:
             opened = [
                 await stack.enter_async_context(open_stores(kind, place, clock, waiting_limit=4))
-                for kind, place in (("memory", places["memory"]), ("sqlite", places["sqlite"]))
+                for kind, place in ((KINDS[0], places["memory"]), (KINDS[1], places["sqlite"]))
             ]
             if not sides:
                 sides = [Side(stores=stores) for stores in opened]

@@ -234,7 +234,12 @@ async def test_claiming_and_scanning_look_into_an_index_and_sort_nothing(tmp_pat
         pass
     connection = apsw.Connection(str(tmp_path / "store.db"))
     seen: list[str] = []
-    connection.set_exec_trace(lambda _, statement, __: seen.append(statement) or True)
+
+    def trace(_: object, statement: str, __: object) -> bool:
+        seen.append(statement)
+        return True
+
+    connection.set_exec_trace(trace)
     rows = Transaction(connection)
     book = SqliteBook(rows, Instant(0))
     book.claimable(frozenset((AGENT,)))

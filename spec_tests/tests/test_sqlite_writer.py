@@ -264,7 +264,9 @@ async def test_leaving_finishes_what_waits(tmp_path: Path) -> None:
 
 async def test_values_that_sqlite_cannot_hold_are_refused_by_type(store: SqliteStore) -> None:
     for value in (2**63, "half \ud800"):
+
+        def insert(rows: Transaction, value: int | str = value) -> None:
+            rows.run("INSERT INTO conversations VALUES ('t', 'c', 0, ?)", value)
+
         with pytest.raises(InvalidValue):
-            await writer_of(store).run(
-                lambda rows, value=value: rows.run("INSERT INTO conversations VALUES ('t', 'c', 0, ?)", value)
-            )
+            await writer_of(store).run(insert)

@@ -86,9 +86,9 @@ class LedgerModel:
         return [row for row in self.rows if row.lane == lane and row.status != "settled"]
 
     def head(self, lane: str) -> Row | None:
-        """Whose turn it is in a conversation."""
-        out = ("admitted", "joining", "joined")
-        return next((row for row in self.lane(lane) if row.status not in out), None)
+        """Whose turn it is in a conversation: a run that has begun, whatever was accepted late, else the first."""
+        line = [row for row in self.lane(lane) if row.status not in ("admitted", "joining", "joined")]
+        return next((row for row in line if row.epoch), line[0] if line else None)
 
     def active(self, lane: str) -> Row | None:
         """The run that has begun."""
