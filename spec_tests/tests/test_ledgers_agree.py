@@ -212,8 +212,8 @@ async def compare(commands: list[tuple[Any, ...]], folder: Path) -> None:
     while True:
         async with AsyncExitStack() as stack:
             opened = [
-                await stack.enter_async_context(open_stores(kind, place, clock, waiting_limit=4))
-                for kind, place in ((KINDS[0], places["memory"]), (KINDS[1], places["sqlite"]))
+                await stack.enter_async_context(open_stores(kind, places[kind], clock, waiting_limit=4))
+                for kind in KINDS
             ]
             if not sides:
                 sides = [Side(stores=stores) for stores in opened]
