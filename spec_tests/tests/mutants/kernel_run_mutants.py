@@ -184,6 +184,36 @@ def waits_for_its_readers(patches: Patches) -> None:
 
 
 @kernel_mutant("RUN-010")
+def remembers_eight(patches: Patches) -> None:
+    """Whoever falls eight deltas behind misses some."""
+    patches.wrap("triolet.kernel.trace.RING", always(8))
+
+
+@kernel_mutant("RUN-010")
+def remembers_all(patches: Patches) -> None:
+    """Every delta of every answer is kept for observers who may come."""
+    patches.wrap("triolet.kernel.trace.RING", always(100_000))
+
+
+@kernel_mutant("RUN-010")
+def ends_with_its_reader(patches: Patches) -> None:
+    """A reader that is cancelled takes the others' events along."""
+
+    def arrival(original: Any) -> Any:
+        async def fragile(self: Any) -> bool:
+            try:
+                more: bool = await original(self)
+            except trio.Cancelled:
+                self.end()
+                raise
+            return more
+
+        return fragile
+
+    patches.wrap("triolet.kernel.trace.EventSource.arrival", arrival)
+
+
+@kernel_mutant("RUN-010")
 def hides_what_was_missed(patches: Patches) -> None:
     """A reader that is too slow is not told so."""
 

@@ -75,7 +75,7 @@ _ROWS: Final = (
     _R("RUN-007", "every task of a run lives in the run's nursery"),
     _R("RUN-008", "cancelling a run cancels what it started and waits for it", later="child agents: subagents"),
     _R("RUN-009", "concurrency is bounded for each run and each named group", later="children: subagents"),
-    _R("RUN-010", "no observer holds up a run, and a late one misses nothing semantic", later="ring sizes: events"),
+    _R("RUN-010", "no observer holds up a run, and a late one misses nothing semantic"),
     _R("RUN-011", "exhaustion says so, and by which limit"),
     _R("RUN-012", "no provider's type gets into a record", static=_LAYERS),
     _R("RUN-013", "no retry repeats an uncertain effect"),

@@ -16,6 +16,7 @@ from triolet.spec_tests.cases.kernel.interpreting import INTERPRETING
 from triolet.spec_tests.cases.kernel.keeping import KEEPING
 from triolet.spec_tests.cases.kernel.limits import LIMITS
 from triolet.spec_tests.cases.kernel.nesting import NESTING
+from triolet.spec_tests.cases.kernel.observing import OBSERVING
 from triolet.spec_tests.cases.kernel.ordering import ORDERING
 from triolet.spec_tests.cases.kernel.outcomes import OUTCOMES
 from triolet.spec_tests.cases.kernel.pairing import PAIRING
@@ -33,7 +34,7 @@ __all__ = ["KERNEL", "KernelSubject"]
 
 KERNEL: Final = Suite(
     port="kernel",
-    version=4,
+    version=5,
     subject=KernelSubject,
     verbs=("__call__",),
     cases=(
@@ -41,6 +42,7 @@ KERNEL: Final = Suite(
         *SCHEMAS,
         *ORDERING,
         *INTERPRETING,
+        *OBSERVING,
         *CUTTING,
         *PAIRING,
         *NESTING,
