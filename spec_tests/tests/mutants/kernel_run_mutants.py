@@ -186,13 +186,13 @@ def waits_for_its_readers(patches: Patches) -> None:
 @kernel_mutant("RUN-010")
 def remembers_eight(patches: Patches) -> None:
     """Whoever falls eight deltas behind misses some."""
-    patches.wrap("triolet.kernel.trace.RING", always(8))
+    patches.wrap("triolet.kernel.trace.RING", lambda _: 8)
 
 
 @kernel_mutant("RUN-010")
 def remembers_all(patches: Patches) -> None:
     """Every delta of every answer is kept for observers who may come."""
-    patches.wrap("triolet.kernel.trace.RING", always(100_000))
+    patches.wrap("triolet.kernel.trace.RING", lambda _: 100_000)
 
 
 @kernel_mutant("RUN-010")

@@ -77,26 +77,25 @@ async def a_late_observer_misses_deltas_only(subject: KernelSubject) -> None:
 async def an_observer_that_leaves_is_not_missed(subject: KernelSubject) -> None:
     """One that stops reading, and one that is cancelled while it waits: no other misses an event over that."""
     opened = trio.Event()
+    waiting: list[Event] = []
     async with (
         open_bench(subject, [turn("held").gated(opened)]) as bench,
         bench.kernel.stream(bench.agent, "go") as handle,
-        trio.open_nursery() as nursery,
     ):
         async for _ in handle:
             break
-        waiting: list[Event] = []
 
         async def wait_for_more() -> None:
             async for event in handle:
                 waiting.append(event)  # noqa: PERF401 -- it is cancelled in between, and what it has read counts
 
-        nursery.start_soon(wait_for_more)
-        await turns_pass(lambda: len(waiting) > 1, "the events before the answer")
-        nursery.cancel_scope.cancel()
+        async with trio.open_nursery() as leaving:
+            leaving.start_soon(wait_for_more)
+            await turns_pass(lambda: len(waiting) > 1, "the events before the answer")
+            leaving.cancel_scope.cancel()
         opened.set()
-        with trio.CancelScope(shield=True):
-            events = [event async for event in handle]
-            ensure_equal(type(await handle.result()), Completed, "the result after observers have left")
+        events = [event async for event in handle]
+        ensure_equal(type(await handle.result()), Completed, "the result after observers have left")
     ensure_equal(events[: len(waiting)], waiting, "what one that was cancelled had read")
     ensure_equal(type(events[-1]), RunCompleted, "the last event of the one that stayed")
     ensure(any(isinstance(event, TextDelta) for event in events), "the one that stayed missed a delta")
