@@ -56,7 +56,7 @@ from triolet.kernel.trace import EventSource
 from triolet.ports.approval import ApprovalRequest
 from triolet.ports.batch import Batch
 from triolet.ports.errors import TrioletError
-from triolet.ports.identity import CallId
+from triolet.ports.identity import CallId, Instant
 from triolet.ports.language_model import LanguageModel
 from triolet.ports.outcomes import Outcome
 from triolet.ports.records import AbortReason, InputTaken, Record
@@ -114,8 +114,7 @@ class Interpreter:
         self._accounts = Accounts(runtime.capabilities.budgets, journal.address, agent.id, self._run, journal.epoch)
         self._catalogue = catalogue = Catalogue(agent, runtime.capabilities, runtime.groups)
         self._seam = Seam(runtime, agent, model, source, journal.address, self._accounts, catalogue, checked=checked)
-        # Made for the first call: many runs have none.
-        self._batch_scope: BatchScope | None = None
+        self._batch_scope = BatchScope(runtime, agent, source, journal.address.tenant, self._accounts, catalogue)
         self._desk = ApprovalDesk(runtime, next_action(journal.state).waits)
         self.joining = InputJoining(tenure.inputs, journal)
         """How waiting input gets into this run."""
@@ -160,8 +159,7 @@ class Interpreter:
                 self._source.suspend(open_run(self._state), plan.waits, plan.unknown)
         finally:
             await self._accounts.release()
-            if self._batch_scope is not None:
-                self._batch_scope.release()
+            self._batch_scope.release()
             self._source.end()
 
     def _cause(self, error: BaseException) -> AbortReason | Literal["deadline"]:
@@ -194,13 +192,13 @@ class Interpreter:
             case (GiveUp() as action,):
                 seen = ContextFull(tokens=action.tokens, limit=action.limit)
             case (JudgeCalls() as action,):
-                seen = self._calls.judge_at_once(action)
+                seen = self._batch_scope.judge_at_once(action)
             case (JudgeAnswer() as action,) if not (action.intake and self.joining.bound):
                 seen = judge_answer(self._agent, self._run, action, self._runtime.clock.now())
             case (ReportBudgetSpent(),):
                 seen = BudgetSpent()
             case actions:
-                seen = None if self._batch_scope is None else self._batch_scope.take_permits(actions)
+                seen = self._batch_scope.take_permits(actions)
         if seen is None:
             return False
         self._observe(seen)
@@ -251,16 +249,16 @@ class Interpreter:
         plan = self._plan
         if plan.waits:
             return await self._wait(plan.waits)
-        if plan.unknown and not self._calls.can_go_on(plan.actions):
+        if plan.unknown and not self._batch_scope.can_go_on(plan.actions):
             return False
         match plan.actions:
             case ((AskModel() | Summarize()) as action,):
                 self._watch.turn(action.turn)
                 self._observe(await self._seam.work(self._state, action))
             case (JudgeCalls() as action,):
-                self._observe(await self._calls.judge(action, open_run(self._state).started))
+                self._observe(await self._batch_scope.judge(action, open_run(self._state).started))
             case _:
-                await self._calls.run(self)
+                await self._batch_scope.run(self)
         return True
 
     async def _wait(self, waits: tuple[ApprovalRequest, ...]) -> bool:
@@ -272,16 +270,6 @@ class Interpreter:
             return False
         self._observe_answer(seen)
         return True
-
-    @property
-    def _calls(self) -> BatchScope:
-        """The calls of this attempt."""
-        if self._batch_scope is None:
-            tenant = self._journal.address.tenant
-            self._batch_scope = BatchScope(
-                self._runtime, self._agent, self._source, tenant, self._accounts, self._catalogue
-            )
-        return self._batch_scope
 
     @property
     def _plan(self) -> Plan:
@@ -344,8 +332,7 @@ class Interpreter:
         after = self._state if count == len(self._pending) else self._pending[count][0]
         await self._journal.append(batch, after)
         done, self._pending, self._unconfirmed = self._pending[:count], self._pending[count:], None
-        for before, record in done:
-            self._source.record(before, record, batch.at)
+        self._publish(done, batch.at)
         # Only what came out of the queue: a caller's key may look like an id of the kernel's own.
         entered = tuple(
             record.id
@@ -353,6 +340,10 @@ class Interpreter:
             if isinstance(record, InputTaken) and record.source in ("steering", "follow-up")
         )
         await self.joining.joined(entered)
+
+    def _publish(self, committed: list[tuple[ConversationState, Record]], at: Instant) -> None:
+        for before, record in committed:
+            self._source.record(before, record, at)
 
     async def _seal_after(self, error: BaseException) -> None:
         """Bring on record what was decided, close what is open, and settle: shielded, and bounded in time.
@@ -385,9 +376,9 @@ class Interpreter:
                 self._observe(
                     Stopped(
                         cause=cause,
-                        started=frozenset(self._calls.started),
-                        outcomes=self._calls.outcomes,
-                        programmatic=self._calls.programmatic,
+                        started=frozenset(self._batch_scope.started),
+                        outcomes=self._batch_scope.outcomes,
+                        programmatic=self._batch_scope.programmatic,
                         asking=self._seam.asking,
                         asked=self._tenure.abort,
                     )

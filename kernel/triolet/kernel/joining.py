@@ -26,7 +26,7 @@ DRAIN: Final = 100
 class InputJoining:
     """One run's side of the queue. Without a bound queue nothing ever waits."""
 
-    __slots__ = ("_address", "_arrived", "_came", "_claimed", "_coming", "_journal", "_queue", "_unsure")
+    __slots__ = ("_address", "_arrived", "_claimed", "_coming", "_journal", "_queue", "_unsure")
 
     def __init__(self, queue: Joining | None, journal: Journal) -> None:
         self._queue = queue
@@ -34,10 +34,8 @@ class InputJoining:
         self._address = journal.address
         self._claimed: set[InputId] = set()
         self._unsure = False
-        # How many offers of this process are under way, how many have been made, and who waits for the next.
+        self._arrived = trio.Event()
         self._coming = 0
-        self._came = 0
-        self._arrived: trio.Event | None = None
 
     @property
     def bound(self) -> bool:
@@ -52,9 +50,7 @@ class InputJoining:
             yield
         finally:
             self._coming -= 1
-            self._came += 1
-            if self._arrived is not None:
-                self._arrived.set()
+            self._arrived.set()
 
     async def claim(self, intakes: tuple[Intake, ...]) -> tuple[Admitted, ...]:
         """Claim what waits of the first kind that has anything."""
@@ -74,8 +70,6 @@ class InputJoining:
             self._unsure = True
             claimed = await queue.claim_joining(self._address, intake.kind, limit)
             self._unsure = False
-            if not claimed:
-                return ()
             self._claimed.update(admitted.offer.id for admitted in claimed)
             taken = self._journal.state.taken
             known = {each.offer.id for each in claimed if (each.offer.id, each.offer.offered_at) in taken}
@@ -95,14 +89,15 @@ class InputJoining:
         """As `claim`, for a run that would stop: what is being offered meanwhile gets its chance, within bounds."""
         if self._queue is None or not intakes:
             return ()
-        came = self._came
+        arrived = self._arrived = trio.Event()
         claimed = await self.claim(intakes)
-        if claimed or not (self._coming or self._came != came):
+        if claimed or not (self._coming or arrived.is_set()):
             return claimed
         with trio.move_on_after(TELL_SECONDS):
-            while not claimed and (self._coming or self._came != came):
-                await self._offer_after(came)
-                came = self._came
+            while not claimed and (self._coming or arrived.is_set()):
+                if self._coming:
+                    await arrived.wait()
+                arrived = self._arrived = trio.Event()
                 claimed = await self.claim(intakes)
         return claimed
 
@@ -113,15 +108,9 @@ class InputJoining:
     async def steering_arrived(self) -> None:
         """Return once steering waits in the queue."""
         while True:
-            came = self._came
+            self._arrived = trio.Event()
             if await self.steering_waits():
                 return
-            await self._offer_after(came)
-
-    async def _offer_after(self, came: int) -> None:
-        """Return once more than so many offers of this process have been made."""
-        while self._came == came:
-            self._arrived = trio.Event()
             await self._arrived.wait()
 
     async def joined(self, inputs: tuple[InputId, ...]) -> None:
