@@ -17,7 +17,7 @@ import trio
 from bench.row import Effort, Row, expect, rounds_of
 from triolet.adapters.memory import MemoryConversations, in_memory
 from triolet.adapters.scripted_model import ScriptedModel, ScriptItem, call, text, turn
-from triolet.kernel import Agent, Completed, Kernel, Policy, RunResult, Telemetry, Toolkit, open_kernel, tool
+from triolet.kernel import Agent, Completed, Kernel, Policy, RunResult, Toolkit, open_kernel, tool
 from triolet.ports.conversation_store import Address
 from triolet.ports.events import Gap, TextDelta
 from triolet.ports.identity import DEFAULT_TENANT, ConversationId
@@ -74,21 +74,6 @@ async def one_run(effort: Effort) -> list[Row]:
             floor_note=_FLOOR,
         ),
     ]
-
-
-async def unheard_telemetry(effort: Effort) -> list[Row]:
-    """Row 1, as a ratio: telemetry as it is by default, with no SDK that listens, over telemetry that is off."""
-    each = effort.times(50)
-    best: dict[bool, float] = {}
-    async with _kernel([turn(text("done"))]) as default, _kernel([turn(text("done"))], enabled=False) as off:
-        # In turns: what else the machine does meets both.
-        for _ in range(max(2, effort.rounds)):
-            for enabled, kernel in ((True, default), (False, off)):
-                began = time.process_time()
-                for _ in range(each):
-                    _ended("telemetry", await kernel.run(PLAIN, "go"), "done")
-                best[enabled] = min(best.get(enabled, float("inf")), time.process_time() - began)
-    return [Row(name="1 telemetry that nobody hears", value=best[True] / best[False], unit="ratio", target=1.1)]
 
 
 async def tool_calls(effort: Effort) -> list[Row]:
@@ -292,10 +277,9 @@ async def _peak_of(work: Any) -> float:
         tracemalloc.stop()
 
 
-def _kernel(script: list[ScriptItem], *, enabled: bool = True) -> Any:
+def _kernel(script: list[ScriptItem]) -> Any:
     model = ScriptedModel(script, then_repeat=True, remember=0)
-    telemetry = Telemetry(enabled=enabled)
-    return open_kernel(agents=[PLAIN, TOOLED], capabilities=in_memory(model=model), telemetry=telemetry)
+    return open_kernel(agents=[PLAIN, TOOLED], capabilities=in_memory(model=model))
 
 
 def _ended(row: str, result: RunResult[str], output: str) -> None:

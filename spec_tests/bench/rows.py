@@ -9,16 +9,11 @@ from typing import Final
 import trio
 
 from bench.code_rows import measure_code
-from bench.kernel_rows import deltas, idle_conversation, late_turns, many_runs, one_run, tool_calls, unheard_telemetry
+from bench.kernel_rows import deltas, idle_conversation, late_turns, many_runs, one_run, tool_calls
 from bench.row import Effort, Row
 from bench.sandbox_rows import sandbox_rows
 
 Measure = Callable[[Effort], Awaitable[list[Row]]]
-
-
-async def runs(effort: Effort) -> list[Row]:
-    """Row 1: a run without tools, in three ways."""
-    return [*await one_run(effort), *await unheard_telemetry(effort)]
 
 
 async def code(effort: Effort) -> list[Row]:
@@ -44,7 +39,7 @@ async def sandboxes(effort: Effort) -> list[Row]:
 
 
 ROWS: Final[Mapping[str, Measure]] = {
-    "1": runs,
+    "1": one_run,
     "2": tool_calls,
     "3": deltas,
     "4": many_runs,
