@@ -145,8 +145,8 @@ def _as_lost(error: BaseException) -> WireLost:
             return WireLost(leaf.fate.reason, leaf.fate.problem)
         if isinstance(leaf, MCPError):
             return WireLost("refused", f"the server answers the handshake with error {leaf.code}")
-        if isinstance(leaf, trio.BrokenResourceError | trio.ClosedResourceError | trio.BusyResourceError):
-            # The far end went while something was being written to it.
+        if isinstance(leaf, trio.BusyResourceError):
+            # The far end went while something was being written to it. A line that was closed here has its own reason.
             return WireLost("lost", f"the line broke during the handshake ({type(leaf).__name__})")
     # What the SDK finds wrong in an answer; its words may hold the server's.
     return WireLost("protocol", f"the handshake is not by the protocol ({type(leaves[0]).__name__})")
