@@ -32,7 +32,6 @@ class EventSource:
         "_live",
         "_live_count",
         "_lot",
-        "_parked",
         "_semantic",
         "_sequence",
         "observed",
@@ -51,8 +50,7 @@ class EventSource:
         self._live: list[LiveEvent | None] = [None] * RING if observed else []
         self._live_count = 0
         self._dropped: LiveEvent | None = None
-        self._lot = trio.lowlevel.ParkingLot()
-        self._parked = False
+        self._lot: trio.lowlevel.ParkingLot | None = None
         self._ended = False
 
     def record(self, before: ConversationState, record: Record, at: Instant) -> None:
@@ -88,7 +86,7 @@ class EventSource:
         self._dropped = self._live[place]
         self._live[place] = event
         self._live_count += 1
-        if self._parked:
+        if self._lot is not None:
             self._wake()
 
     def suspend(self, run: RunState, requests: tuple[ApprovalRequest, ...], unknown: tuple[UnknownCall, ...]) -> None:
@@ -118,7 +116,9 @@ class EventSource:
         """Wait for more; False once no event will follow."""
         if self._ended:
             return False
-        self._parked = True
+        # Made anew for whoever waits next: emitting looks only whether there is one.
+        if self._lot is None:
+            self._lot = trio.lowlevel.ParkingLot()
         await self._lot.park()
         return True
 
@@ -152,9 +152,9 @@ class EventSource:
         return None
 
     def _wake(self) -> None:
-        if self._parked:
-            self._parked = False
-            self._lot.unpark_all()
+        lot, self._lot = self._lot, None
+        if lot is not None:
+            lot.unpark_all()
 
 
 class EventReader:

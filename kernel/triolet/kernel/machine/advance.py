@@ -112,6 +112,9 @@ def _run_started(state: ConversationState, record: RunStarted) -> _Effect:
 def _attempt_started(state: ConversationState, record: AttemptStarted) -> _Effect:
     # What an earlier attempt decided does not bind this one: authority is asked again (RUN-031).
     run = open_run(state)
+    if run.epoch is None:
+        # The first attempt finds the run as it was started.
+        return state.history, RunState(started=run.started, epoch=record.epoch)
     batch = run.batch and attrs.evolve(run.batch, runnable=None)
     return state.history, attrs.evolve(run, epoch=record.epoch, batch=batch)
 
