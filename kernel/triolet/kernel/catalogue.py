@@ -34,6 +34,9 @@ class ToolNameClash(Misuse):
         return f"agent {self.agent!r} would have two tools named {self.tool!r}: of {one} and of {other}"
 
 
+_NOTHING: Final[frozenset[str]] = frozenset()
+
+
 class Catalogue:
     """One run's tools. `toolkit` is what stands now; each change of it is another object."""
 
@@ -42,7 +45,7 @@ class Catalogue:
     def __init__(self, agent: Agent[Any, Any], capabilities: Capabilities, groups: Collection[str] = ()) -> None:
         self._agent = agent
         self._sources = bound_sources(agent, capabilities)
-        self._usable = _bound(capabilities, groups) if self._sources else frozenset[str]()
+        self._usable = _bound(capabilities, groups) if self._sources else _NOTHING
         self._snapshots: dict[str, ToolSnapshot] = {}
         self._turn: int | None = None
         self.toolkit: Toolkit = agent.toolkit
