@@ -4,12 +4,14 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, Self
+from unittest import mock
 
 import attrs
 import trio
 
 from tests.mutants.mutant import Mutant
 from triolet.adapters.memory import MemoryLedger
+from triolet.adapters.store_rules.book import OUT_OF_LINE, Entry, Lane
 from triolet.ports.admission import InputKind
 from triolet.ports.conversation_store import Address
 from triolet.ports.errors import Conflict
@@ -82,6 +84,19 @@ class GivesEachItsOwnLine(MemoryLedger):
         alone = ConversationId(f"{submission.address.conversation} {submission.id}")
         address = Address(tenant=submission.address.tenant, conversation=alone)
         return await super().admit(attrs.evolve(submission, address=address))
+
+
+def _first_in_line(lane: Lane) -> Entry | None:
+    return next((each for each in lane.entries.values() if each.standing.status not in OUT_OF_LINE), None)
+
+
+@_breaks("DUR-005")
+class LetsItOvertake(MemoryLedger):
+    """What was admitted first is claimed first, also beside a run that has begun."""
+
+    async def mark_ready(self, tenant: TenantId, submission: SubmissionId) -> Standing:
+        with mock.patch.object(Lane, "head", property(_first_in_line)):
+            return await super().mark_ready(tenant, submission)
 
 
 @_breaks("DUR-004")

@@ -43,7 +43,7 @@ async def a_claim_that_is_over_changes_nothing(subject: LedgerSubject) -> None:
     standing = await ensure_standing(ledger, "one", "claimed", "what a lost claim tried to change")
     ensure_equal(standing.epoch, new.epoch, "the epoch of the owner")
     await ledger.renew(new, lease_seconds=LEASE)
-    ensure((await ledger.figures()).fenced > 0, "refused writes are not counted")
+    ensure_equal((await ledger.figures()).fenced, 10, "how many writes of the lost claim were refused")
 
 
 async def _ensure_fenced(ledger: Ledger, old: Claim) -> None:
@@ -72,6 +72,24 @@ async def a_lease_that_is_renewed_lasts(subject: LedgerSubject) -> None:
     await subject.let_pass(LEASE + 1)
     await ledger.renew(claim, lease_seconds=LEASE)
     await ensure_idle(ledger, "work was claimed whose lease was renewed late")
+
+
+@case("DUR-005")
+async def a_run_that_has_begun_is_not_overtaken(subject: LedgerSubject) -> None:
+    """What was admitted earlier and accepted later waits until the run that has begun is settled, owned or not."""
+    ledger = subject.port
+    await ledger.admit(work("early"))
+    await accepted(ledger, work("one"))
+    claim = await claimed(ledger, "one", "the only one that is accepted")
+    await ledger.mark_ready(TENANT, SubmissionId("early"))
+    await ensure_idle(ledger, "two submissions of one conversation were owned at once")
+    await ledger.suspend(claim, (TROUBLE,), until=None)
+    await ensure_idle(ledger, "work was claimed while a run of its conversation waits")
+    await ledger.post(TENANT, ONE, told("again", Retry()))
+    claim = await claimed(ledger, "one", "the run that has begun")
+    await ledger.release(claim)
+    await ledger.finalize(await claimed(ledger, "one", "the run that was given back"), ending("one"))
+    await claimed(ledger, "early", "what was accepted late, in its turn")
 
 
 @case("APPR-004", "DUR-005", needs=("advance",))
@@ -210,6 +228,7 @@ async def what_is_open_can_be_counted(subject: LedgerSubject) -> None:
 WORKING = (
     a_claim_that_is_over_changes_nothing,
     a_lease_that_is_renewed_lasts,
+    a_run_that_has_begun_is_not_overtaken,
     a_wait_holds_no_worker_and_misses_no_word,
     a_command_counts_once_and_leaves_its_trail,
     input_joins_once_or_goes_back,
