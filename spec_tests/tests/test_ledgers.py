@@ -306,11 +306,16 @@ async def test_only_work_for_ones_own_agents_is_claimed(stores: Stores) -> None:
     await stores.submitted("s1", "a", agent=AgentId("other"))
     stores.clock.move(1)
     await stores.submitted("s2", "b")
-    assert isinstance(await stores.ledger.claim("w", agents=frozenset(), lease_seconds=1), Idle)
+    assert await stores.ledger.claim("w", agents=frozenset(), lease_seconds=1) == Idle(next_at=None)
     claim = await stores.ledger.claim("w", agents=frozenset((AGENT, AgentId("nobody's"))), lease_seconds=1)
     assert isinstance(claim, Claim)
     assert claim.submission.id == "s2"
-    assert (await stores.claimed()).submission.id == "s1"
+    # Nobody is woken for what is due to somebody else, be it sooner.
+    theirs = await stores.claimed(lease_seconds=0.5)
+    assert theirs.submission.id == "s1"
+    idle = await stores.ledger.claim("w", agents=frozenset((AGENT,)), lease_seconds=1)
+    assert idle == Idle(next_at=claim.lease_until)
+    assert (await stores.idle()).next_at == theirs.lease_until
 
 
 async def test_the_longest_claimable_goes_first_whatever_agent_it_is_for(stores: Stores) -> None:

@@ -96,20 +96,18 @@ class MemoryBook:
         self._board.wake(topic)
 
     def claimable(self, agents: frozenset[AgentId] | None) -> Entry | Instant | None:
-        """See `Book.claimable`. Takes time with the heads that are due and meant for others."""
+        """See `Book.claimable`. Takes time with the heads that are due before the first of these agents' own."""
         now, passed = self.now, list[_Note]()
         try:
-            while self._due and self._due[0].due <= now:
+            while self._due:
                 note = heapq.heappop(self._due)
                 if not self._stands(note):
                     continue
                 passed.append(note)
                 entry = self.entries[note.submission]
                 if agents is None or entry.standing.submission.agent in agents:
-                    return entry
-            while self._due and not self._stands(self._due[0]):
-                heapq.heappop(self._due)
-            return self._due[0].due if self._due else None
+                    return entry if note.due <= now else note.due
+            return None
         finally:
             for note in passed:
                 heapq.heappush(self._due, note)

@@ -25,8 +25,9 @@ class MemoryLedger(WorkerVerbs, WakeupBoard):
 
     Lifetime: a plain value; it holds memory only, and nothing has to be closed. One value serves many tasks of one Trio
     run, and no second thread. Emits: wake-ups. Cancellation, for every verb: it is looked for before any effect, and
-    everything after that is synchronous. Claiming takes time with the number of heads that are due and meant for other
-    agents; nothing takes time with what is settled but `scan`, `forget`, `save` and `load`.
+    everything after that is synchronous. Claiming takes time with the number of heads that come before the first of the
+    worker's own and are meant for other agents; nothing takes time with what is settled but `scan`, `forget`, `save`
+    and `load`.
     """
 
     scan_seconds = None
