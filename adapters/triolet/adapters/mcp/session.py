@@ -63,15 +63,16 @@ async def hold_session(terms: Terms, noticed: Callable[[str], None], opened: Cal
     granted = await terms.access.granted(terms.server)
     terms.diagnostics.clean = granted.echoes.text
     lost: WireLost | None = None
+    begun: list[Correlator] = []
     with trio.CancelScope(deadline=trio.current_time() + terms.times.connect) as scope:
         try:
-            lost = await _held(terms, granted, noticed, opened, scope)
+            lost = await _held(terms, granted, noticed, opened, scope, begun)
         except Exception as error:  # noqa: BLE001 -- the boundary to the SDK and the transports' libraries
-            lost = _as_lost(error)
+            lost = _as_lost(error, begun)
         except BaseExceptionGroup as group:
             if not all(isinstance(leaf, Exception) for leaf in _leaves(group)):
                 raise
-            lost = _as_lost(group)
+            lost = _as_lost(group, begun)
     if scope.cancelled_caught or lost is None:
         return WireLost("timeout", f"there was no session within {terms.times.connect:g} s")
     return lost
@@ -83,9 +84,11 @@ async def _held(
     noticed: Callable[[str], None],
     opened: Callable[[Session], None],
     scope: trio.CancelScope,
+    begun: list[Correlator],
 ) -> WireLost:
     async with _wire(terms, granted) as wire:
         correlator = Correlator(wire, terms.limits, terms.diagnostics, noticed)
+        begun.append(correlator)
         async with ClientSession(dispatcher=correlator, client_info=CLIENT) as sdk:
             agreed = await sdk.initialize()
             session = _session(terms, correlator, agreed, granted)
@@ -135,7 +138,7 @@ def _session(terms: Terms, correlator: Correlator, agreed: mcp_types.InitializeR
     )
 
 
-def _as_lost(error: BaseException) -> WireLost:
+def _as_lost(error: BaseException, begun: list[Correlator]) -> WireLost:
     leaves = list(_leaves(error))
     for leaf in leaves:
         if isinstance(leaf, WireLost):
@@ -145,9 +148,9 @@ def _as_lost(error: BaseException) -> WireLost:
             return WireLost(leaf.fate.reason, leaf.fate.problem)
         if isinstance(leaf, MCPError):
             return WireLost("refused", f"the server answers the handshake with error {leaf.code}")
-        if isinstance(leaf, trio.BusyResourceError):
-            # The far end went while something was being written to it. A line that was closed here has its own reason.
-            return WireLost("lost", f"the line broke during the handshake ({type(leaf).__name__})")
+    if isinstance(leaves[0], trio.BusyResourceError) and begun and begun[0].lost is not None:
+        # Leaving closed the pipe under a write; why it was left, the correlator knows.
+        return begun[0].lost
     # What the SDK finds wrong in an answer; its words may hold the server's.
     return WireLost("protocol", f"the handshake is not by the protocol ({type(leaves[0]).__name__})")
 
